@@ -1,0 +1,42 @@
+# `make run` and `make test` need nothing but Python 3.11 or newer: they make their own .venv.
+PYTHON ?= python3
+PY := .venv/bin/python
+
+.PHONY: run test check verify bench clean help
+
+help:
+	@echo "make run     run the main scenario (scenarios/moons.yaml)"
+	@echo "make test    the test suite"
+	@echo "make check   what CI runs: format, lint, types, tests"
+	@echo "make verify  slow statistical verification"
+	@echo "make bench   speed, as ratios measured in one run"
+	@echo "make clean   remove .venv, caches and results"
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+run: .venv/.installed
+	$(PY) -m simulator run scenarios/moons.yaml
+
+test: .venv/.installed
+	$(PY) -m pytest -n 2
+
+check: .venv/.installed
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) -m pytest -n 2
+
+verify: .venv/.installed
+	$(PY) -m pytest -n 2 -m verify
+
+bench: .venv/.installed
+	$(PY) benchmarks/engine.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find results -mindepth 1 -maxdepth 1 ! -name .gitignore ! -name paper -exec rm -rf {} +

@@ -1,0 +1,17 @@
+"""Errors that the user can mend: shown without a traceback, exit code 2."""
+
+
+class SimulatorError(Exception):
+    """Something is wrong with what the user gave; the message says what, where and what is allowed."""
+
+
+class ScenarioError(SimulatorError):
+    """A scenario file (or an override of it) is not valid; the message has one line an error."""
+
+
+class DivergenceError(SimulatorError):
+    """A model stopped being finite."""
+
+
+class StoreError(SimulatorError):
+    """Results cannot be written or read."""

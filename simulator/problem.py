@@ -1,0 +1,77 @@
+"""The learning problem of a run: who has which data, who knows whom, and what would be right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from agents.losses import Loss
+
+Floats = NDArray[np.float64]
+Point = tuple[Floats | None, Floats]
+
+
+class DataSets(Sequence[Point]):
+    """The agents' data sets, stored end to end; item i is agent i's ``(X, y)``.
+
+    ``X`` has one row a point and is None for the estimation of a mean; ``offsets`` (n + 1) says
+    where each agent's points begin.
+    """
+
+    def __init__(self, X: Floats | None, y: Floats, offsets: NDArray[np.int64]):
+        self.X, self.y, self.offsets = X, y, offsets
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, i: int) -> Point:  # type: ignore[override]
+        if not -len(self) <= i < len(self):
+            raise IndexError(i)
+        points = slice(self.offsets[i % len(self)], self.offsets[i % len(self) + 1])
+        return (None if self.X is None else self.X[points]), self.y[points]
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """m_i, the number of points of each agent."""
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """n agents with models in R^p on a weighted graph."""
+
+    #: (n, n) symmetric, nonnegative, empty diagonal, indices sorted.
+    W: csr_array
+    loss: Loss
+    data: DataSets
+    #: c_i in [0, 1], and the solitary models (n, p).
+    confidence: Floats
+    solitary: Floats
+    #: True models (n, p), test points and auxiliary vectors (n, d), where there are any.
+    targets: Floats | None
+    test: DataSets | None
+    vectors: Floats | None
+    #: The agents' names, as the user's files call them; their numbers otherwise.
+    names: list[str]
+    #: Remarks for the user, such as "the graph falls into 2 parts".
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """The number of agents."""
+        return len(self.confidence)
+
+    @property
+    def p(self) -> int:
+        """The dimension of a model."""
+        return int(self.solitary.shape[1])
+
+    @cached_property
+    def D(self) -> Floats:
+        """D_ii = Σ_j W_ij."""
+        return np.asarray(self.W.sum(axis=1), dtype=float).ravel()

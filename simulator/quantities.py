@@ -1,0 +1,81 @@
+"""The small types that scenario files are made of: numbers with units, names and input files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+
+
+class Strict(BaseModel):
+    """Unknown keys, wrong types, NaN and infinity are errors; a validated object never changes."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
+    )
+
+
+_TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_BANDWIDTH = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+_QUANTITY = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S+)")
+
+
+def _with_unit(units: dict[str, float], example: str) -> BeforeValidator:
+    def parse(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        match = _QUANTITY.fullmatch(value.strip())
+        if match is None or match[2] not in units:
+            raise ValueError(f"expected a number, or one with a unit ({', '.join(units)}) like {example!r}")
+        # A division keeps `50 ms` equal to the literal 0.05, which 50 * 1e-3 is not.
+        scale = units[match[2]]
+        return float(match[1]) * scale if scale >= 1 else float(match[1]) / round(1 / scale)
+
+    return BeforeValidator(parse)
+
+
+def _schema(units: dict[str, float], example: str, low: dict[str, float]) -> WithJsonSchema:
+    pattern = rf"^\s*\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({'|'.join(units)})\s*$"
+    text = {"type": "string", "pattern": pattern, "examples": [example]}
+    return WithJsonSchema({"anyOf": [{"type": "number", **low}, text]})
+
+
+_seconds = _with_unit(_TIME, "50 ms")
+Seconds = Annotated[float, _seconds, Field(ge=0), _schema(_TIME, "50 ms", {"minimum": 0})]
+PositiveSeconds = Annotated[
+    float, _seconds, Field(gt=0), _schema(_TIME, "50 ms", {"exclusiveMinimum": 0})
+]
+BytesPerSecond = Annotated[
+    float,
+    _with_unit(_BANDWIDTH, "1 MB/s"),
+    Field(gt=0),
+    _schema(_BANDWIDTH, "1 MB/s", {"exclusiveMinimum": 0}),
+]
+Positive = Annotated[float, Field(gt=0)]
+NonNegative = Annotated[float, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=1)]
+
+
+def _input_file(value: Any, info: ValidationInfo) -> Path:
+    """A path relative to the scenario's folder (the validation context's ``folder``)."""
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("expected the path of a file")
+    path = Path((info.context or {}).get("folder", ".")) / value
+    try:
+        if not path.is_file():
+            raise ValueError(f"no such file: {path}" if not path.exists() else f"not a regular file: {path}")
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from None
+    return path
+
+
+InputFile = Annotated[
+    Path, BeforeValidator(_input_file), WithJsonSchema({"type": "string", "minLength": 1})
+]

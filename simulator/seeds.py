@@ -1,0 +1,30 @@
+"""All the randomness of a run, from one seed: a generator for each purpose.
+
+The streams are independent of one another, so that a change of the latency, say, leaves the data,
+the graph, the ticks and the partners as they were.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+#: The place of a name is its spawn key: append, never reorder.
+NAMES = ("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates")
+
+
+class Streams:
+    """The named generators of a run: ``Streams(seed).data``, ``.graph``, …"""
+
+    data: np.random.Generator
+    graph: np.random.Generator
+    clock: np.random.Generator
+    peers: np.random.Generator
+    latency: np.random.Generator
+    loss: np.random.Generator
+    compute: np.random.Generator
+    rates: np.random.Generator
+
+    def __init__(self, seed: int):
+        for key, name in enumerate(NAMES):
+            sequence = np.random.SeedSequence(entropy=seed, spawn_key=(key,))
+            setattr(self, name, np.random.default_rng(sequence))
