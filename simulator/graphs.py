@@ -38,13 +38,20 @@ Ints = NDArray[np.int64]
 
 #: A kernel graph is refused when building it would take more memory than this.
 MEMORY = 2e9
-_BYTES_PER_DIRECTED_EDGE = 64
+_BYTES_PER_DIRECTED_EDGE = 50  # as measured, all working arrays included
+_BLOCK = 2**16  # pairs whose vectors are compared at a time
 #: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
-_N_IS_NO_COUNT = frozenset(
-    "binomial_tree dorogovtsev_goltsev_mendes_graph hypercube_graph kneser_graph "
-    "margulis_gabber_galil_graph mycielski_graph navigable_small_world_graph random_cograph "
-    "sudoku_graph".split()
-)
+_N_IS_NO_COUNT = {
+    "binomial_tree",
+    "dorogovtsev_goltsev_mendes_graph",
+    "hypercube_graph",
+    "kneser_graph",
+    "margulis_gabber_galil_graph",
+    "mycielski_graph",
+    "navigable_small_world_graph",
+    "random_cograph",
+    "sudoku_graph",
+}
 
 
 def build_graph(
@@ -67,7 +74,7 @@ def build_graph(
     if points is None:
         raise ScenarioError(
             f"graph.kind: {graph.kind} compares the agents' vectors, and there are none: "
-            "give task.vectors or task.targets, or a graph of kind networkx or file"
+            "give task.vectors, or a graph of kind networkx or file"
         )
     if isinstance(graph, NearestNeighbours):
         angular = angular if graph.metric is None else graph.metric == "angular"
@@ -90,31 +97,31 @@ def mirror(W: csr_array) -> Ints:
 
 def connected_parts(W: csr_array, names: Sequence[str], allowed: bool) -> tuple[Ints, str | None]:
     """The part (n) of the graph that each agent belongs to, and a remark if there are several."""
-    count, part = connected_components(W, directed=False)
+    count, labels = connected_components(W, directed=False)
+    part = labels.astype(np.int64)
     if count == 1:
         return part, None
     sizes = np.sort(np.bincount(part))[::-1]
     shown = [str(size) for size in sizes[:5]] + (["…"] if count > 5 else [])
-    remark = (
-        f"the graph falls into {count} parts of {', '.join(shown[:-1])} and {shown[-1]} agents"
-    )
+    remark = f"the graph falls into {count} parts of {', '.join(shown[:-1])} and {shown[-1]} agents"
     if allowed:
         return part, remark
     isolated = np.flatnonzero(np.diff(W.indptr) == 0)
     if len(isolated):
-        remark += f"; without any neighbour: {listing([names[i] for i in isolated])}"
+        remark += f"; without any neighbour: {listing(names, isolated)}"
     raise ScenarioError(
         f"graph: {remark}; it must be connected, unless graph.allow_disconnected is true"
     )
 
 
-def listing(names: Sequence[str], limit: int = 5) -> str:
-    """A few of the names, and how many more there are."""
-    text = ", ".join(names[:limit])
-    return text if len(names) <= limit else f"{text} and {len(names) - limit} more"
+def listing(names: Sequence[str], which: Ints | None = None, limit: int = 5) -> str:
+    """A few of the names, or of those at the places ``which``, and how many more there are."""
+    count = len(names) if which is None else len(which)
+    shown = names[:limit] if which is None else [names[i] for i in which[:limit].tolist()]
+    return ", ".join(shown) + (f" and {count - limit} more" if count > limit else "")
 
 
-def _symmetric(n: int, i: Ints, j: Ints, weights: Floats) -> csr_array:
+def _symmetric(n: int, i: NDArray[np.int32], j: NDArray[np.int32], weights: Floats) -> csr_array:
     """W from undirected edges, each given once."""
     ends = (np.concatenate((i, j)), np.concatenate((j, i)))
     W = coo_array((np.concatenate((weights, weights)), ends), shape=(n, n)).tocsr()
@@ -136,12 +143,14 @@ def _directions(points: Floats, names: Sequence[str]) -> Floats:
     if len(zero):
         raise ScenarioError(
             f"graph: an angle needs vectors other than 0, but 0 is the vector of agent "
-            f"{listing([names[i] for i in zero])}"
+            f"{listing(names, zero)}"
         )
     return np.asarray(points / lengths, dtype=float)
 
 
-def _kernel_graph(graph: GaussianKernel | AngularKernel, points: Floats, spread: float) -> csr_array:
+def _kernel_graph(
+    graph: GaussianKernel | AngularKernel, points: Floats, spread: float
+) -> csr_array:
     """All pairs whose kernel exceeds ``min_weight``, found within the distance where it does."""
     least = max(graph.min_weight, np.finfo(float).smallest_subnormal)
     # A hair more than the cut-off, because rounding must not decide: the weight itself does, below.
@@ -150,16 +159,19 @@ def _kernel_graph(graph: GaussianKernel | AngularKernel, points: Floats, spread:
     count = int(tree.count_neighbors(tree, radius))
     if count * _BYTES_PER_DIRECTED_EDGE > MEMORY:
         raise ScenarioError(
-            f"graph.kind: {graph.kind} on {len(points)} agents has {count // 2:,} pairs with a weight "
-            f"above min_weight = {graph.min_weight:g}, about "
-            f"{count * _BYTES_PER_DIRECTED_EDGE / 1e9:.0f} GB, more than {MEMORY / 1e9:.0f} GB; "
+            f"graph.kind: {graph.kind} on {len(points)} agents has about {count // 2:,} edges "
+            f"above min_weight = {graph.min_weight:g} and would need "
+            f"{count * _BYTES_PER_DIRECTED_EDGE / 1e9:.1f} GB ({MEMORY / 1e9:g} GB are allowed); "
             "raise graph.min_weight, lower graph.sigma, or use graph.kind: knn"
         )
-    near = tree.sparse_distance_matrix(tree, radius, output_type="ndarray")
-    near = near[near["i"] < near["j"]]
-    weights = _kernel(near["v"], spread)
+    i, j = tree.query_pairs(radius, output_type="ndarray").astype(np.int32).T
+    weights = np.empty(len(i))
+    for start in range(0, len(i), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        distances = np.linalg.norm(points[i[block]] - points[j[block]], axis=1)
+        weights[block] = _kernel(distances, spread)
     keep = weights > graph.min_weight
-    return _symmetric(len(points), near["i"][keep], near["j"][keep], weights[keep])
+    return _symmetric(len(points), i[keep], j[keep], weights[keep])
 
 
 def _nearest(points: Floats, k: int, spread: float | None) -> csr_array:
@@ -170,12 +182,13 @@ def _nearest(points: Floats, k: int, spread: float | None) -> csr_array:
     n = len(points)
     if k >= n:
         raise ScenarioError(f"graph.k: {k} neighbours need more than {n} agents (k < {n})")
-    distances, nearest = cKDTree(points).query(points, k=k + 1)
+    distances, nearest = map(np.asarray, cKDTree(points).query(points, k=k + 1))
     # Among agents at the same place, the one who asks may come anywhere, or not at all.
     drop = nearest == np.arange(n)[:, None]
     drop[~drop.any(axis=1), k] = True
     weights = np.ones(n * k) if spread is None else _kernel(distances[~drop], spread)
-    directed = csr_array((weights, nearest[~drop], np.arange(0, n * k + 1, k)), shape=(n, n))
+    ends = (np.repeat(np.arange(n, dtype=np.int32), k), nearest[~drop].astype(np.int32))
+    directed = coo_array((weights, ends), shape=(n, n)).tocsr()
     W = csr_array(directed.maximum(directed.T))
     W.eliminate_zeros()
     W.sort_indices()
@@ -184,7 +197,7 @@ def _nearest(points: Floats, k: int, spread: float | None) -> csr_array:
 
 # --- networkx -----------------------------------------------------------------------------------
 def _generate(graph: NetworkxGraph, n: int, rng: np.random.Generator) -> csr_array:
-    """A graph of ``networkx.generators``; agent i is node i, or the i-th node if they have names."""
+    """A graph of ``networkx.generators``; agent i is node i, or the i-th one."""
     generator = getattr(nx, graph.generator, None)
     module = str(getattr(generator, "__module__", ""))
     if not (callable(generator) and module.startswith("networkx.generators.")):
@@ -212,13 +225,13 @@ def _generate(graph: NetworkxGraph, n: int, rng: np.random.Generator) -> csr_arr
         raise ScenarioError(f"{where} gives a directed graph; it must be undirected")
     if len(made) != n:
         raise ScenarioError(f"{where} gives {len(made)} nodes for {n} agents")
-    simple = nx.Graph(made)
+    simple: nx.Graph[Any] = nx.Graph(made)
     simple.remove_edges_from(list(nx.selfloop_edges(simple)))
     order = range(n) if all(i in simple for i in range(n)) else list(simple)
     number = {node: i for i, node in enumerate(order)}
     edges = pd.DataFrame(simple.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
-    ends = (edges["a"].map(number).to_numpy(int), edges["b"].map(number).to_numpy(int))
-    return _checked(n, *ends, edges["weight"], lambda _: where)
+    i, j = (edges[end].map(number).to_numpy(np.int64) for end in ("a", "b"))
+    return _checked(n, i, j, edges["weight"], lambda _: where)
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -236,17 +249,15 @@ def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
             return f"{path}:{edges.index[row]}"
 
     index = pd.Index(names)
-    ends = []
-    for column in ("a", "b"):
-        number = np.asarray(index.get_indexer(edges[column]), dtype=np.int64)
+    i, j = (index.get_indexer(pd.Index(edges[end])).astype(np.int64) for end in ("a", "b"))
+    for end, number in (("a", i), ("b", j)):
         unknown = np.flatnonzero(number < 0)
         if len(unknown):
-            name = edges[column].iloc[unknown[0]]
+            name = edges[end].iloc[unknown[0]]
             raise ScenarioError(
                 f"{where(unknown[0])}: unknown agent {name!r}; the agents are {listing(names)}"
             )
-        ends.append(number)
-    return _checked(len(names), *ends, edges["weight"], where)
+    return _checked(len(names), i, j, edges["weight"], where)
 
 
 def _checked(
@@ -262,7 +273,7 @@ def _checked(
     loops = np.flatnonzero(i == j)
     if len(loops):
         raise ScenarioError(f"{where(loops[0])}: an edge from an agent to itself")
-    low, high = np.minimum(i, j), np.maximum(i, j)
+    low, high = np.minimum(i, j).astype(np.int32), np.maximum(i, j).astype(np.int32)
     order = np.lexsort((high, low))
     low, high, weights = low[order], high[order], weights[order]
     again = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
@@ -271,8 +282,8 @@ def _checked(
         k = unequal[0]
         first, second = where(order[k]), where(order[k + 1])
         raise ScenarioError(
-            f"{second}: asymmetric weight: {weights[k + 1]:g} here, but {weights[k]:g} for the same "
-            f"two agents at {first}; W must be symmetric"
+            f"{second}: asymmetric weight {weights[k + 1]:.12g}: it is {weights[k]:.12g} for "
+            f"the same two agents at {first}; both directions must have the same weight"
         )
     once = np.append(True, ~again)[: len(low)]
     return _symmetric(n, low[once], high[once], weights[once])
@@ -352,8 +363,8 @@ def read_cells(
     cells = cells.apply(lambda column: column.str.strip())
     cells.index += 1 - shift
     columns = cells.iloc[0].tolist()
-    cells = cells.iloc[1:].set_axis(columns, axis=1)
-    return cells[(cells != "").any(axis=1)]
+    rows: pd.DataFrame = cells.iloc[1:].set_axis(columns, axis=1)
+    return rows[(rows != "").any(axis=1)]
 
 
 def numbers(column: pd.Series[Any]) -> Floats:

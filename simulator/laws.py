@@ -14,9 +14,9 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from simulator.quantities import InputFile, NonNegative, Positive, Seconds, Strict
+from simulator.quantities import InputFile, NonNegative, Positive, Seconds, Strict, report
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
@@ -74,7 +74,7 @@ class Uniform(Law, Generic[Q]):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.low > self.high:  # type: ignore[operator]
-            raise ValueError(f"low ({self.low}) must not exceed high ({self.high})")
+            report([("low", f"must not exceed high, {self.high} (got {self.low})")])
         return self
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
@@ -161,12 +161,46 @@ class Pareto(Law, Generic[Q]):
         return float(self.mean)  # type: ignore[arg-type]
 
 
+def read_numbers(path: Path) -> Floats:
+    """The finite numbers ≥ 0 of a file, one a line; blank lines and # comments are left out."""
+    numbers = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from None
+    for number, line in enumerate(lines, 1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"{path.name}:{number}: {text[:40]!r} is not a number") from None
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(f"{path.name}:{number}: {text[:40]} is not a finite number ≥ 0")
+        numbers.append(value)
+    if not numbers:
+        raise ValueError(f"{path.name} holds no numbers")
+    return np.array(numbers)
+
+
+def _holds_numbers(path: Path) -> Path:
+    read_numbers(path)
+    return path
+
+
+def _holds_positive_numbers(path: Path) -> Path:
+    if not read_numbers(path).all():
+        raise ValueError(f"{path.name} holds a 0; must be numbers greater than 0")
+    return path
+
+
 class Empirical(Law):
     """Drawn with replacement from the numbers of a file, one a line."""
 
     code: ClassVar[int] = 5
     kind: Literal["empirical"]
-    file: InputFile
+    file: Annotated[InputFile, AfterValidator(_holds_numbers)]
 
     def values(self) -> Floats:
         """The numbers of the file."""
@@ -186,38 +220,10 @@ class Empirical(Law):
         """The mean of the file's numbers."""
         return float(self.values().mean())
 
-    @model_validator(mode="after")
-    def _readable(self) -> Self:
-        read_numbers(self.file)
-        return self
-
 
 def pick(uniform: Floats, count: int) -> NDArray[np.int64]:
     """Indices in 0 … count − 1 from numbers in [0, 1); u·count may round up to count."""
     return np.minimum((uniform * count).astype(np.int64), count - 1)
-
-
-def read_numbers(path: Path) -> Floats:
-    """The finite nonnegative numbers of a file, one a line; blank lines and # comments are left out."""
-    numbers = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from None
-    for number, line in enumerate(lines, 1):
-        text = line.split("#", 1)[0].strip()
-        if not text:
-            continue
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"{path.name}:{number}: {text!r} is not a number") from None
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{path.name}:{number}: {text} is not a finite number ≥ 0")
-        numbers.append(value)
-    if not numbers:
-        raise ValueError(f"{path.name} holds no numbers")
-    return np.array(numbers)
 
 
 def _plain_is_constant(value: Any) -> Any:
@@ -227,67 +233,89 @@ def _plain_is_constant(value: Any) -> Any:
     return {"kind": "constant", "value": value}
 
 
-_ByKind = Field(discriminator="kind")
+class ConstantFactor(Constant[Positive]):
+    """The same number for every agent."""
 
-#: A fixed factor per agent, beside a law.
-FactorLaw = Annotated[
-    Annotated[
-        Constant[Positive]
-        | Uniform[Positive]
-        | Exponential[Positive]
-        | Lognormal[Positive]
-        | Pareto[Positive]
-        | Empirical,
-        _ByKind,
-    ],
-    BeforeValidator(_plain_is_constant),
+
+class UniformFactor(Uniform[Positive]):
+    """Uniform over the agents."""
+
+
+class ExponentialFactor(Exponential[Positive]):
+    """Exponential over the agents."""
+
+
+class LognormalFactor(Lognormal[Positive]):
+    """Lognormal over the agents."""
+
+
+class ParetoFactor(Pareto[Positive]):
+    """Pareto over the agents: a few have a very large number."""
+
+
+class EmpiricalFactor(Empirical):
+    """Drawn for each agent from a file of positive numbers, one a line."""
+
+    file: Annotated[InputFile, AfterValidator(_holds_positive_numbers)]
+
+
+_Factor = Annotated[
+    ConstantFactor
+    | UniformFactor
+    | ExponentialFactor
+    | LognormalFactor
+    | ParetoFactor
+    | EmpiricalFactor,
+    Field(discriminator="kind"),
 ]
-
-#: The rate of an agent's clock: a number, or a law over agents.
+#: A positive number per agent: a number for all of them, or a law over agents.
+FactorLaw = Annotated[
+    _Factor, BeforeValidator(_plain_is_constant, json_schema_input_type=Positive | _Factor)
+]
+#: The rate of an agent's clock.
 RateLaw = FactorLaw
 
 
 class _PerAgent(Strict):
     per_agent: FactorLaw | None = None
+    """A fixed factor of the (sending) agent that multiplies the time: what a straggler is."""
 
 
-class ConstantTime(Constant[Seconds], _PerAgent):
-    """A constant time."""
+class ConstantTime(_PerAgent, Constant[Seconds]):
+    """Always the same time."""
 
 
-class UniformTime(Uniform[Seconds], _PerAgent):
-    """A uniform time."""
+class UniformTime(_PerAgent, Uniform[Seconds]):
+    """A time uniform on [low, high)."""
 
 
-class ExponentialTime(Exponential[Seconds], _PerAgent):
-    """An exponential time."""
+class ExponentialTime(_PerAgent, Exponential[Seconds]):
+    """An exponential time with the given mean."""
 
 
-class LognormalTime(Lognormal[Seconds], _PerAgent):
-    """A lognormal time."""
+class LognormalTime(_PerAgent, Lognormal[Seconds]):
+    """A lognormal time with the given mean; sigma is the spread of its logarithm."""
 
 
-class ParetoTime(Pareto[Seconds], _PerAgent):
-    """A Pareto time."""
+class ParetoTime(_PerAgent, Pareto[Seconds]):
+    """A Pareto time with the given mean; the smaller the shape (> 1), the heavier the tail."""
 
 
-class EmpiricalTime(Empirical, _PerAgent):
-    """A time drawn from a file of seconds."""
+class EmpiricalTime(_PerAgent, Empirical):
+    """A time drawn with replacement from a file of seconds, one a line."""
 
 
-#: A time in seconds; ``per_agent`` multiplies it by a fixed factor of the (sending) agent.
+_Time = Annotated[
+    ConstantTime | UniformTime | ExponentialTime | LognormalTime | ParetoTime | EmpiricalTime,
+    Field(discriminator="kind"),
+]
+#: A time in seconds: a number, perhaps with a unit, or a law.
 TimeLaw = Annotated[
-    Annotated[
-        ConstantTime | UniformTime | ExponentialTime | LognormalTime | ParetoTime | EmpiricalTime,
-        _ByKind,
-    ],
-    BeforeValidator(_plain_is_constant),
+    _Time, BeforeValidator(_plain_is_constant, json_schema_input_type=Seconds | _Time)
 ]
 
 
-def sampler(
-    law: Law, rng: np.random.Generator, block: int = 4096
-) -> Callable[[], float]:
+def sampler(law: Law, rng: np.random.Generator, block: int = 4096) -> Callable[[], float]:
     """A function that gives one draw a call, made in blocks: 0.02 µs instead of 0.4 µs a draw."""
     if isinstance(law, Constant):
         value = law.mean_value

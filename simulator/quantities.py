@@ -2,42 +2,67 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
 
 class Strict(BaseModel):
     """Unknown keys, wrong types, NaN and infinity are errors; a validated object never changes."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, arbitrary_types_allowed=True
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        allow_inf_nan=False,
+        arbitrary_types_allowed=True,
+        use_attribute_docstrings=True,
     )
+
+
+def report(problems: list[tuple[str, str]]) -> None:
+    """Raise all ``(key, what is wrong)`` that a model's validator found, if it found any.
+
+    Keys are dotted and relative to the model, so that a scenario file's reader can point at each.
+    """
+    if problems:
+        text = "; ".join(f"{key}: {problem}" for key, problem in problems)
+        raise PydanticCustomError("problems", "{text}", {"text": text, "problems": problems})
 
 
 _TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BANDWIDTH = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
-_QUANTITY = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S+)")
+_NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+_QUANTITY = re.compile(rf"([-+]?{_NUMBER})\s*([^\s0-9.]\S*)")
 
 
 def _with_unit(units: dict[str, float], example: str) -> BeforeValidator:
     def parse(value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        match = _QUANTITY.fullmatch(value.strip())
+        # The micro sign and the Greek letter look the same and should mean the same.
+        match = _QUANTITY.fullmatch(value.strip().replace("\u03bc", "\u00b5"))
         if match is None or match[2] not in units:
-            raise ValueError(f"expected a number, or one with a unit ({', '.join(units)}) like {example!r}")
+            raise ValueError(
+                f"must be a number, or one with a unit ({', '.join(units)}) like {example!r}"
+            )
         # A division keeps `50 ms` equal to the literal 0.05, which 50 * 1e-3 is not.
         scale = units[match[2]]
-        return float(match[1]) * scale if scale >= 1 else float(match[1]) / round(1 / scale)
+        number = float(match[1]) * scale if scale >= 1 else float(match[1]) / round(1 / scale)
+        if math.isinf(number):
+            raise ValueError("must be a finite number")
+        return number
 
     return BeforeValidator(parse)
 
 
 def _schema(units: dict[str, float], example: str, low: dict[str, float]) -> WithJsonSchema:
-    pattern = rf"^\s*\+?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*({'|'.join(units)})\s*$"
+    names = "|".join(units).replace("\u00b5", "[\u00b5\u03bc]")
+    pattern = rf"^\s*\+?{_NUMBER}\s*({names})\s*$"
     text = {"type": "string", "pattern": pattern, "examples": [example]}
     return WithJsonSchema({"anyOf": [{"type": "number", **low}, text]})
 
@@ -64,11 +89,13 @@ def _input_file(value: Any, info: ValidationInfo) -> Path:
     if isinstance(value, Path):
         value = str(value)
     if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("expected the path of a file")
+        raise ValueError("must be the path of a file, relative to the scenario's folder")
     path = Path((info.context or {}).get("folder", ".")) / value
     try:
         if not path.is_file():
-            raise ValueError(f"no such file: {path}" if not path.exists() else f"not a regular file: {path}")
+            raise ValueError(
+                f"{path} is not a regular file" if path.exists() else f"no file {path}"
+            )
         with path.open("rb"):
             pass
     except OSError as error:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from simulator.laws import FactorLaw, RateLaw, TimeLaw
+from simulator.laws import RateLaw, TimeLaw
 from simulator.quantities import (
     BytesPerSecond,
     Count,
@@ -19,12 +19,13 @@ from simulator.quantities import (
     Positive,
     PositiveSeconds,
     Probability,
-    Seconds,
     Strict,
+    report,
 )
 
 LossName = Literal["quadratic", "absolute", "hinge", "logistic"]
 MetricName = Literal["objective", "gap", "distance", "l2_error", "accuracy", "staleness"]
+DEFAULT_SAMPLES = 200
 BUILT_IN = ("mp", "admm", "solitary", "consensus")
 
 
@@ -40,14 +41,14 @@ class ConfidenceWidth(Strict):
 class UniformCount(Strict):
     """Section 5.2: m_i uniform on low … high, both included; 0 is an agent without data."""
 
-    kind: Literal["uniform"]
+    kind: Literal["uniform"] = "uniform"
     low: Annotated[int, Field(ge=0)] = 1
     high: Count = 20
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.low > self.high:
-            raise ValueError(f"low ({self.low}) must not exceed high ({self.high})")
+            report([("low", f"must not exceed high, {self.high} (got {self.low})")])
         return self
 
 
@@ -56,6 +57,15 @@ class FixedCount(Strict):
 
     kind: Literal["constant"]
     value: Count
+
+
+def _kind_by_default(kind: str) -> BeforeValidator:
+    """A block without ``kind`` is of this one."""
+
+    def fill(value: Any) -> Any:
+        return {"kind": kind, **value} if isinstance(value, dict) else value
+
+    return BeforeValidator(fill)
 
 
 Samples = Annotated[ConfidenceWidth | UniformCount | FixedCount, Field(discriminator="kind")]
@@ -69,7 +79,7 @@ class MeanEstimation(Strict):
     agents: Count = 300
     noise: NonNegative = 0.05
     variance: Positive = 40.0
-    samples: Samples = ConfidenceWidth()
+    samples: Annotated[Samples, _kind_by_default("confidence_width")] = ConfidenceWidth()
 
 
 class LinearClassification(Strict):
@@ -78,13 +88,13 @@ class LinearClassification(Strict):
     kind: Literal["linear_classification"]
     agents: Count = 100
     dimension: Annotated[int, Field(ge=2)] = 50
-    samples: Samples = UniformCount(kind="uniform")
-    #: Law of a point: uniform on the cube [−1, 1]^p, in the unit ball, or on the unit sphere.
+    samples: Annotated[Samples, _kind_by_default("uniform")] = UniformCount()
     points: Literal["cube", "ball", "sphere"] = "cube"
+    """Law of a point: uniform on the cube [−1, 1]^p, in the unit ball, or on the unit sphere."""
     flip: Probability = 0.05
     test_points: Count = 100
-    #: Test labels are flipped too: "drawn from the same distribution as the training set".
     test_flip: bool = True
+    """Test labels are flipped too: "drawn from the same distribution as the training set"."""
     loss: LossName = "hinge"
     ridge: Positive = 0.01
 
@@ -95,16 +105,16 @@ class Files(Strict):
     kind: Literal["files"]
     train: InputFile
     test: InputFile | None = None
-    #: One agent a line, in order; needed only where some agent has no training point.
     agents: InputFile | None = None
-    #: Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph.
+    """One agent a line, in order; needed only where some agent has no training point."""
     vectors: InputFile | None = None
-    #: True models, one row an agent, where they are known (for l2_error).
+    """Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph."""
     targets: InputFile | None = None
+    """True models, one row an agent, where they are known (for l2_error)."""
     agent: str = "agent"
     target: str = "y"
-    #: Columns to use; all but the agent's and the target's by default; [] estimates a mean.
     features: list[str] | None = None
+    """Columns to use; all but the agent's and the target's by default; [] estimates a mean."""
     loss: LossName = "quadratic"
     ridge: Positive = 0.01
 
@@ -118,7 +128,7 @@ class _Graph(Strict):
 
 
 class GaussianKernel(_Graph):
-    """W_ij = exp(−‖v_i − v_j‖² / 2σ²) on the auxiliary vectors; weights ≤ min_weight are dropped."""
+    """W_ij = exp(−‖v_i − v_j‖² / 2σ²) on auxiliary vectors; weights ≤ min_weight are dropped."""
 
     kind: Literal["gaussian_kernel"] = "gaussian_kernel"
     sigma: Positive = 0.1
@@ -126,7 +136,7 @@ class GaussianKernel(_Graph):
 
 
 class AngularKernel(_Graph):
-    """W_ij = exp((cos φ_ij − 1) / σ), φ_ij the angle of the target models (or auxiliary vectors)."""
+    """W_ij = exp((cos φ_ij − 1) / σ), φ_ij the angle of target models (or auxiliary vectors)."""
 
     kind: Literal["angular_kernel"] = "angular_kernel"
     sigma: Positive = 0.1
@@ -138,22 +148,22 @@ class NearestNeighbours(_Graph):
 
     kind: Literal["knn"]
     k: Count = 10
-    #: By default angular for linear_classification, euclidean otherwise.
     metric: Literal["euclidean", "angular"] | None = None
+    """By default angular for linear_classification, euclidean otherwise."""
     weights: Literal["unit", "kernel"] = "unit"
     sigma: Positive = 0.1
 
 
 class NetworkxGraph(_Graph):
-    """A graph of ``networkx.generators`` by name; ``n`` and ``seed`` are filled in where it takes them."""
+    """A graph of networkx by its generator's name; n and seed are filled in where it takes them."""
 
     kind: Literal["networkx"]
     generator: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default={})
 
 
 class GraphFile(_Graph):
-    """GraphML (.graphml), or an edge list: ``agent agent [weight]`` a line, blanks or commas between."""
+    """GraphML (.graphml), or a list of edges, one ``agent agent [weight]`` a line."""
 
     kind: Literal["file"]
     file: InputFile
@@ -186,45 +196,73 @@ class GradientSteps(Strict):
     gradient_steps: Count
 
 
-Start = Literal["own", "hello", "known", "zero", "mp"] | Annotated[
-    NormalStart | PropagatedStart, Field(discriminator="kind")
+def _start_tag(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value.get("kind")
+    return getattr(value, "kind", "name")
+
+
+def _primal_tag(value: Any) -> str:
+    return "steps" if isinstance(value, dict | GradientSteps) else "name"
+
+
+# The tags send a value to one branch, so that a mistake in it gives one message and not three.
+Start = Annotated[
+    Annotated[Literal["own", "hello", "known", "zero", "mp"], Tag("name")]
+    | Annotated[NormalStart, Tag("normal")]
+    | Annotated[PropagatedStart, Tag("mp")],
+    Discriminator(_start_tag),
+]
+Primal = Annotated[
+    Annotated[Literal["exact"], Tag("name")] | Annotated[GradientSteps, Tag("steps")],
+    Discriminator(_primal_tag),
 ]
 
 
 class Algorithm(Strict):
     """What the agents compute, and whether by gossip or in rounds."""
 
-    #: mp, admm, solitary, consensus, or the name of a plugin's rule.
     kind: str = "mp"
+    """mp, admm, solitary, consensus, or the name of a plugin's rule."""
     mode: Literal["async", "sync"] = "async"
     start: Start = "own"
     alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
     mu: Positive | None = None
     confidence: Literal["data", "none"] = "data"
-    #: admm only.
     rho: Positive = 1.0
-    primal: Literal["exact"] | GradientSteps = "exact"
-    #: For a plugin's rule only.
-    parameters: dict[str, Any] = {}
+    """admm only: the penalty ρ > 0."""
+    primal: Primal = "exact"
+    """admm only: exact, or a few gradient steps."""
+    parameters: dict[str, Any] = Field(default={})
+    """For a plugin's rule only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_trade_off(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("alpha") is None and values.get("mu") is None:
+            return {**values, "alpha": 0.99}
+        return values
 
     @model_validator(mode="after")
-    def _one_trade_off(self) -> Self:
+    def _consistent(self) -> Self:
+        problems = []
         if self.alpha is not None and self.mu is not None:
-            raise ValueError("give alpha or mu, not both: mu = (1 − alpha)/alpha")
+            problems.append(("mu", "give alpha or mu, not both: mu = (1 − alpha)/alpha"))
         starts_from_mp = self.start == "mp" or isinstance(self.start, PropagatedStart)
         if starts_from_mp and self.kind != "admm":
-            raise ValueError("start: mp is for admm only")
+            problems.append(("start", f"mp is a start for admm only, not for {self.kind}"))
         if self.parameters and self.kind in BUILT_IN:
-            raise ValueError(f"parameters are for a plugin's rule, not for {self.kind}")
+            problems.append(("parameters", f"only for a plugin's rule, not for {self.kind}"))
+        report(problems)
         return self
 
     @property
     def trade_off(self) -> float:
-        """μ; (1 − α)/α where α is given; α = 0.99 where neither is."""
-        if self.mu is not None:
+        """μ, which is (1 − α)/α where α is given."""
+        if self.alpha is None:
+            assert self.mu is not None
             return self.mu
-        alpha = 0.99 if self.alpha is None else self.alpha
-        return (1 - alpha) / alpha
+        return (1 - self.alpha) / self.alpha
 
 
 # --- clock, network, computing ------------------------------------------------------------------
@@ -253,13 +291,14 @@ class RateLoss(Strict):
 
 
 def _plain_is_rate(value: Any) -> Any:
-    return value if isinstance(value, dict | Strict) else {"kind": "rate", "rate": value}
+    """``0.1`` stands for ``{kind: rate, rate: 0.1}``."""
+    if isinstance(value, dict):
+        return {"kind": "rate", **value}
+    return value if isinstance(value, Strict) else {"kind": "rate", "rate": value}
 
 
-Loss = Annotated[
-    Annotated[RateLoss | GilbertElliott, Field(discriminator="kind")],
-    BeforeValidator(_plain_is_rate),
-]
+_Loss = Annotated[RateLoss | GilbertElliott, Field(discriminator="kind")]
+Loss = Annotated[_Loss, BeforeValidator(_plain_is_rate, json_schema_input_type=Probability | _Loss)]
 
 
 class Network(Strict):
@@ -267,12 +306,12 @@ class Network(Strict):
 
     latency: TimeLaw = Field(default=0.0, validate_default=True)
     drop: Loss = Field(default=0.0, validate_default=True)
-    #: Bytes per second of an agent's uplink; null is unlimited.
     bandwidth: BytesPerSecond | None = None
+    """Bytes per second of an agent's uplink; null is unlimited."""
     header: Annotated[int, Field(ge=0)] = 32
     fifo: bool = False
-    #: Synchronous runs only: a lost message is sent again so long after it left the uplink.
     retransmit_after: PositiveSeconds = 1.0
+    """Synchronous runs only: a lost message is sent again so long after it left the uplink."""
 
 
 class Compute(Strict):
@@ -292,14 +331,19 @@ class Stop(Strict):
     above: float | None = None
 
     @model_validator(mode="after")
-    def _limited(self) -> Self:
+    def _consistent(self) -> Self:
         if self.time is None and self.communications is None:
             raise ValueError("a run needs a limit: time, communications, or both")
-        levels = (self.below is not None) + (self.above is not None)
-        if (self.metric is None) != (levels == 0):
-            raise ValueError("metric and below (or above) go together")
-        if levels == 2:
-            raise ValueError("give below or above, not both")
+        level = "above" if self.metric == "accuracy" else "below"
+        other = "below" if self.metric == "accuracy" else "above"
+        if self.metric is None:
+            given = [key for key in ("below", "above") if getattr(self, key) is not None]
+            report([(key, "needs a metric, e.g. metric: distance") for key in given])
+        elif getattr(self, other) is not None:
+            direction = "grows" if other == "below" else "shrinks"
+            report([(other, f"{self.metric} {direction} as agents learn: use {level}")])
+        elif getattr(self, level) is None:
+            report([("metric", f"{self.metric} needs a level to stop at: {level}")])
         return self
 
 
@@ -312,7 +356,7 @@ class Record(Strict):
     @model_validator(mode="after")
     def _one(self) -> Self:
         if self.every is not None and self.every_communications is not None:
-            raise ValueError("give every or every_communications, not both")
+            report([("every_communications", "give every or every_communications, not both")])
         return self
 
 
@@ -332,20 +376,93 @@ class Scenario(Strict):
     stop: Stop
     record: Record = Record()
 
+    @property
+    def sampling(self) -> tuple[float | None, int]:
+        """(seconds or None, communications) between samples: 200 samples a run by default."""
+        record, stop = self.record, self.stop
+        if record.every is not None or record.every_communications is not None:
+            return record.every, record.every_communications or 0
+        if stop.time is not None:
+            return stop.time / DEFAULT_SAMPLES, 0
+        assert stop.communications is not None
+        return None, max(1, stop.communications // DEFAULT_SAMPLES)
+
     @model_validator(mode="before")
     @classmethod
     def _default_graph(cls, values: Any) -> Any:
-        """The graph of the paper's section for the paper's tasks."""
-        if isinstance(values, dict) and "graph" not in values:
-            task = values.get("task")
-            kind = task.get("kind") if isinstance(task, dict) else None
-            default = {
-                "mean_estimation": "gaussian_kernel",
-                "linear_classification": "angular_kernel",
-            }.get(kind)  # type: ignore[arg-type]
-            if default:
-                return {**values, "graph": {"kind": default}}
-        return values
+        """The graph, or its kind, of the paper's section for the paper's tasks."""
+        if not isinstance(values, dict):
+            return values
+        task, graph = values.get("task"), values.get("graph", {})
+        task_kind = task.get("kind") if isinstance(task, dict) else None
+        if task_kind == "files" or not isinstance(graph, dict):
+            return values
+        angular = task_kind == "linear_classification"
+        kind = "angular_kernel" if angular else "gaussian_kernel"
+        return {**values, "graph": {"kind": kind, **graph}}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        report(
+            _graph_problems(self.task, self.graph) + _stop_problems(self) + _round_problems(self)
+        )
+        return self
 
 
-__all__ = ["FactorLaw", "Scenario", "Seconds"]
+def _graph_problems(task: Task, graph: Graph) -> list[tuple[str, str]]:
+    """Graphs that are built on vectors which the task does not have."""
+    if not isinstance(graph, GaussianKernel | AngularKernel | NearestNeighbours):
+        return []
+    if isinstance(task, Files):
+        what = f"graph.kind {graph.kind} needs the agents' auxiliary vectors: give task.vectors"
+        return [("task", what)] if task.vectors is None else []
+    problems = []
+    angular = isinstance(graph, AngularKernel)
+    key = "graph.kind"
+    if isinstance(graph, NearestNeighbours):
+        angular = isinstance(task, LinearClassification)
+        if graph.metric is not None:
+            angular, key = graph.metric == "angular", "graph.metric"
+        if graph.k >= task.agents:
+            what = f"must be less than the number of agents, {task.agents} (got {graph.k})"
+            problems.append(("graph.k", what))
+    if angular and isinstance(task, MeanEstimation):
+        what = "mean_estimation has points on two moons, whose angles mean nothing"
+        problems.append((key, f"{what}; use gaussian_kernel, or knn with metric: euclidean"))
+    if not angular and isinstance(task, LinearClassification):
+        what = "linear_classification compares its agents by the angle of their targets"
+        problems.append((key, f"{what}; use angular_kernel, or knn with metric: angular"))
+    return problems
+
+
+def _stop_problems(scenario: Scenario) -> list[tuple[str, str]]:
+    """Metrics that cannot be measured on the task."""
+    task, stop = scenario.task, scenario.stop
+    without_test = isinstance(task, MeanEstimation) or (isinstance(task, Files) and not task.test)
+    if stop.metric == "accuracy" and without_test:
+        hint = ": give task.test" if isinstance(task, Files) else f", and {task.kind} has none"
+        return [("stop.metric", f"accuracy needs test points{hint}")]
+    if stop.metric == "l2_error" and isinstance(task, Files) and task.targets is None:
+        return [("stop.metric", "l2_error needs the true models: give task.targets")]
+    return []
+
+
+def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
+    """Synchronous rounds that would never end, or take no time at all."""
+    network, algorithm = scenario.network, scenario.algorithm
+    if algorithm.mode != "sync" or algorithm.kind in ("solitary", "consensus"):
+        return []
+    problems = []
+    drop = network.drop
+    least = drop.rate if isinstance(drop, RateLoss) else min(drop.drop_good, drop.drop_bad)
+    if least == 1:
+        what = "every message is lost, so a synchronous round never ends; must be less than 1"
+        problems.append(("network.drop", what))
+    no_delay = network.latency.mean_value == 0 and network.bandwidth is None
+    if no_delay and scenario.compute.time.mean_value == 0 and scenario.stop.communications is None:
+        what = (
+            "synchronous rounds without latency, bandwidth limit or computing time take no time, "
+            "so that the clock stands still; give one of them, or stop.communications"
+        )
+        problems.append(("algorithm.mode", what))
+    return problems

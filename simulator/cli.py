@@ -1,0 +1,175 @@
+"""The command line.  Heavy imports happen inside the commands, so that help is quick."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simulator import __version__
+
+if TYPE_CHECKING:
+    from simulator.plugins import Plugin
+    from simulator.scenario import Scenario
+
+_COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+
+
+@click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+@click.version_option(__version__, prog_name="murmuration")
+def commands() -> None:
+    """Murmuration: simulate peers that learn personalized models from their neighbours.
+
+    \b
+    Examples:
+      python -m simulator run scenarios/moons.yaml
+      python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
+      python -m simulator validate scenarios/*.yaml
+    """
+
+
+out_option = click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="The results root.",
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the scenario; may be repeated. Example: --set network.drop=0.2",
+)
+plugin_option = click.option(
+    "--plugin",
+    metavar="FILE_OR_MODULE",
+    help="Python code with rules of your own (RULES = {...}); it is imported, so it runs.",
+)
+
+
+@commands.command("run")
+@click.argument("scenario_file", metavar="SCENARIO", type=click.Path(path_type=Path))
+@set_option
+@click.option("--seed", type=int, help="Override the scenario's seed.")
+@out_option
+@plugin_option
+@click.option("--force", is_flag=True, help="Compute again even if the result is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+def run_command(
+    scenario_file: Path,
+    settings: tuple[str, ...],
+    seed: int | None,
+    out: Path,
+    plugin: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    figures: bool,
+) -> None:
+    """Run one scenario and store its result below --out.
+
+    \b
+    Examples:
+      python -m simulator run scenarios/moons.yaml
+      python -m simulator run scenarios/moons.yaml --set algorithm.mode=sync
+      python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
+      python -m simulator run my.yaml --plugin my_rule.py --json
+    """
+    from simulator.run import run
+    from simulator.store import Store
+
+    scenario, loaded = _load(scenario_file, settings, seed, plugin)
+    store = Store(out)
+    folder = store.folder(scenario, loaded)
+    talk = not (quiet or as_json)
+    reused = store.has(folder) and not force
+    if reused:
+        manifest = store.manifest(folder)
+        if figures and not any(folder.glob("*.png")):
+            store.add_figures(store.load(scenario, folder), folder)
+    else:
+        from simulator.terminal import run_progress
+
+        store.check_writable()
+        started = time.perf_counter()
+        with run_progress(scenario, visible=talk) as progress:
+            result = run(scenario, plugin=loaded, progress=progress)
+        store.save(result, time.perf_counter() - started, loaded, figures)
+        manifest = store.manifest(folder)
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
+    elif not quiet:
+        from simulator.terminal import show_run
+
+        show_run(manifest, folder, reused)
+
+
+@commands.command("validate")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@plugin_option
+def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
+    """Check scenario files without running them; all errors of all files are shown.
+
+    \b
+    Example:
+      python -m simulator validate scenarios/*.yaml
+    """
+    from simulator.errors import ScenarioError
+
+    wrong = 0
+    for file in files:
+        try:
+            _load(file, (), None, plugin)
+        except ScenarioError as error:
+            click.echo(str(error), err=True)
+            wrong += 1
+        else:
+            click.echo(f"{file}: valid")
+    return 2 if wrong else 0
+
+
+@commands.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of scenario files, for editors.
+
+    \b
+    Example:
+      python -m simulator schema > scenarios/scenario.schema.json
+    """
+    from simulator.scenario_file import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def _load(
+    file: Path, settings: tuple[str, ...], seed: int | None, plugin: str | None
+) -> tuple[Scenario, Plugin | None]:
+    from simulator.errors import ScenarioError
+    from simulator.scenario_file import load_scenario, parse_override
+
+    loaded = None
+    if plugin is not None:
+        from simulator.plugins import load_plugin
+
+        loaded = load_plugin(plugin)
+    overrides: dict[str, Any] = {}
+    for setting in settings:
+        key, values = parse_override(setting)
+        if len(values) != 1:
+            raise ScenarioError(f"--set {setting}: run takes exactly one value a key")
+        if key in overrides:
+            raise ScenarioError(f"--set {key}: given twice")
+        overrides[key] = values[0]
+    if seed is not None:
+        if "seed" in overrides:
+            raise ScenarioError("--seed and --set seed=… are the same; give one")
+        overrides["seed"] = seed
+    rules = loaded.rules if loaded is not None else ()
+    return load_scenario(file, overrides, known_rules=rules), loaded

@@ -1,0 +1,214 @@
+"""The SimPy engine: the readable reference.  One place that schedules."""
+
+from __future__ import annotations
+
+import numpy as np
+import simpy
+from simpy.core import StopSimulation
+
+from agents.agent import (
+    AnswersThenSolves,
+    GossipAgent,
+    Message,
+    RoundAgent,
+    SolvesThenAnswers,
+)
+from agents.rule import Rule
+from simulator.errors import DivergenceError
+from simulator.laws import sampler, stream
+from simulator.metrics import Watch
+from simulator.network import FIRST, LAST, Happening, Links, Timeline
+from simulator.problem import Floats
+from simulator.setup import Setup
+
+
+class SimpyEngine:
+    """A run that can be advanced from sample to sample.
+
+    It is the agents' ``World``: it passes messages on to the links, hands out random numbers,
+    and notes what the agents report.
+    """
+
+    def __init__(self, setup: Setup, watch: Watch | None):
+        self.setup, self.watch = setup, watch
+        scenario, streams = setup.scenario, setup.streams
+        self.env = Timeline()
+        self.links = Links(
+            self.env,
+            scenario.network,
+            streams,
+            senders=setup.owners,
+            latency_factors=setup.latency_factors,
+            message_bytes=setup.message_bytes,
+            deliver=self._deliver,
+        )
+        self.send_surely = self.links.send_surely
+        self.gap = stream(lambda: streams.clock.standard_exponential(4096))
+        self.uniform = stream(lambda: streams.peers.random(4096))
+        self._duration = sampler(scenario.compute.time, streams.compute)
+        self._compute_factors = (
+            None if setup.compute_factors is None else setup.compute_factors.tolist()
+        )
+        self.stale_messages = self.skipped_ticks = 0
+        #: When the copy at each directed edge was sent; copies of the start count as of time 0.
+        self.sent_at = np.zeros(len(setup.neighbours))
+
+        #: True from the event that ends the run on.
+        self.finished = False
+        self._limit = scenario.stop.communications
+        self._sample_communications: int | None = None
+        self._stop_by_time = scenario.stop.time
+        if self._stop_by_time is not None:
+            self._halt_at(self._stop_by_time, LAST, end=True)
+
+        self._synchronous = scenario.algorithm.mode == "sync"
+        self.agents: list[GossipAgent] | list[RoundAgent]
+        if self._synchronous:
+            self.agents = [RoundAgent(*self._ingredients(i)) for i in range(setup.problem.n)]
+        else:
+            self.agents = [self._gossip_agent(i) for i in range(setup.problem.n)]
+        for agent in self.agents:
+            agent.start()
+        # (agent, its link) at the receiving end of each directed edge.
+        position = setup.back - setup.indptr[setup.neighbours]
+        self._mailboxes = [
+            (self.agents[j].receive, k)
+            for j, k in zip(setup.neighbours.tolist(), position.tolist(), strict=True)
+        ]
+        if self._synchronous:
+            self._open_barrier()
+
+    def _ingredients(self, i: int) -> tuple[Timeline, SimpyEngine, int, Rule, range]:
+        setup = self.setup
+        edges = range(int(setup.indptr[i]), int(setup.indptr[i + 1]))
+        return self.env, self, i, setup.rule(setup.situation(i)), edges
+
+    def _gossip_agent(self, i: int) -> GossipAgent:
+        setup, scenario = self.setup, self.setup.scenario
+        links = slice(setup.indptr[i], setup.indptr[i + 1])
+        weights = setup.problem.W.data[links]
+        return (AnswersThenSolves if setup.rule.SOLVES == "after" else SolvesThenAnswers)(
+            *self._ingredients(i),
+            rate=float(setup.rates[i]),
+            peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
+            hello=scenario.algorithm.start == "hello",
+        )
+
+    # --- what agents can do and report (agents.agent.World) -------------------------------------
+    def send(self, message: Message) -> None:
+        """Put a message on the network; the run may end with this event."""
+        self.links.send(message)
+        if self._limit is not None and self.links.sent >= self._limit:
+            self._halt(end=True)
+        elif self.links.sent == self._sample_communications:
+            self._halt()
+
+    def compute_time(self, agent: int) -> float:
+        """One draw a solve, times the agent's factor."""
+        duration = self._duration()
+        return (
+            duration if self._compute_factors is None else duration * self._compute_factors[agent]
+        )
+
+    def updated(self, agent: int, rule: Rule) -> None:
+        """Refuse a model that is not finite; follow the watched metric."""
+        model = rule.model
+        size = float(model.dot(model))
+        if size - size != 0.0 and not np.isfinite(model).all():
+            raise DivergenceError(
+                f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
+                f"time {self.env.now:g} s, after {self.links.sent} communications: {model[:4]}"
+            )
+        if self.watch is not None and self.watch.update(
+            agent, model, self.env.now, self.links.sent
+        ):
+            self._halt(end=True)
+
+    def refreshed(self, edge: int, sent_at: float) -> None:
+        """The copy at this edge is now of ``sent_at``."""
+        self.sent_at[edge] = sent_at
+
+    def stale(self) -> None:
+        """Count a message that came too late."""
+        self.stale_messages += 1
+
+    def skipped(self) -> None:
+        """Count a tick that found its agent busy."""
+        self.skipped_ticks += 1
+
+    def round_done(self) -> None:
+        """The barrier: when all have finished, the round is over and the next one begins."""
+        self._still_working -= 1
+        if self._still_working == 0:
+            if self._limit is not None and self.links.sent >= self._limit:
+                self._halt(end=True)
+            elif (
+                self._sample_communications is not None
+                and self.links.sent >= self._sample_communications
+            ):
+                self._halt()
+            self._open_barrier()
+
+    def _open_barrier(self) -> None:
+        self._still_working = len(self.agents)
+        for agent in self.agents:
+            agent.go()  # type: ignore[union-attr]
+
+    def _deliver(self, message: Message) -> None:
+        receive, k = self._mailboxes[message.edge]
+        receive(message, k)
+
+    # --- what the recorder sees -----------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Simulated time."""
+        return float(self.env.now)
+
+    @property
+    def models(self) -> Floats:
+        """All models, (n, p)."""
+        return np.array([agent.rule.model for agent in self.agents])
+
+    @property
+    def exhausted(self) -> int:
+        """Solves that hit their limit."""
+        return sum(agent.rule.exhausted for agent in self.agents)
+
+    def counters(self) -> dict[str, int]:
+        """All counts of a sample row."""
+        links = self.links
+        return {
+            "communications": links.sent,
+            "delivered": links.delivered,
+            "dropped": links.dropped,
+            "in_flight": links.in_flight,
+            "stale": self.stale_messages,
+            "skipped": self.skipped_ticks,
+            "bytes": links.bytes,
+        }
+
+    # --- time -----------------------------------------------------------------------------------
+    def advance(self, time: float | None, communications: int | None) -> None:
+        """Run up to a time (all its events included), a number of communications, or the end."""
+        if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
+            self._halt_at(time, LAST)
+        self._sample_communications = communications
+        self.env.run()
+
+    def stop(self) -> None:
+        """End the run from outside: a metric that is checked at samples has reached its level."""
+        self.finished = True
+
+    def check(self) -> None:
+        """The law of conservation, at the end of a run."""
+        self.links.check_conservation()
+
+    def _halt(self, end: bool = False) -> None:
+        self._halt_at(self.env.now, FIRST, end)
+
+    def _halt_at(self, time: float, priority: int, end: bool = False) -> None:
+        def halt(event: simpy.Event) -> None:
+            self.finished = self.finished or end
+            raise StopSimulation(None)
+
+        self.env.schedule_at(Happening(self.env, [halt]), time, priority)  # type: ignore[arg-type]

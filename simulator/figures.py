@@ -1,0 +1,170 @@
+"""The pictures of a run: error against time and communications, and the agents themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from simulator.problem import Floats, Problem
+from simulator.run import Result
+from simulator.scenario import LinearClassification, MeanEstimation
+
+STYLE: dict[str, Any] = {
+    "figure.dpi": 130,
+    "savefig.dpi": 160,
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    # What a scenario calls itself is text, never mathematics to be parsed.
+    "text.parse_math": False,
+}
+#: Colours that stay apart for colour-blind readers and, by their lightness, in black and white.
+BLUE, ORANGE, GREEN, GREY = "#0B4F8A", "#E08214", "#1B9E77", "#777777"
+_LABELS = {
+    "l2_error": "mean squared L2 error",
+    "distance": "mean squared distance to the optimum",
+    "accuracy": "mean test accuracy",
+}
+
+
+def draw_run(result: Result, folder: Path) -> None:
+    """All figures of a run, as PNG files in a folder."""
+    with rc_context(STYLE):
+        if len(result.trace) > 1:
+            with _saved(folder / "error.png", (9.0, 3.4)) as figure:
+                _errors(figure, result)
+        if isinstance(result.scenario.task, MeanEstimation):
+            with _saved(folder / "models.png", (9.4, 2.9)) as figure:
+                _moons(figure, result)
+        if isinstance(result.scenario.task, LinearClassification):
+            with _saved(folder / "targets.png", (4.6, 4.4)) as figure:
+                _targets(figure, result.problem)
+
+
+@contextmanager
+def _saved(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    yield figure
+    figure.savefig(path)
+
+
+def _errors(figure: Figure, result: Result) -> None:
+    """The metrics that the run has, against simulated time and against communications."""
+    trace = result.trace
+    shown = [name for name in ("accuracy", "l2_error") if name in trace][:1] or ["distance"]
+    shown += ["distance"] if "distance" in trace and "distance" not in shown else []
+    axes = figure.subplots(1, 2, sharey=False)
+    for axis, x, label in (
+        (axes[0], "time", "simulated time (s)"),
+        (axes[1], "communications", "communications (messages sent)"),
+    ):
+        _curves(axis, result, x, shown)
+        axis.set_xlabel(label)
+    figure.suptitle(_title(result), fontsize=9)
+
+
+def _curves(axis: Any, result: Result, x: str, shown: list[str]) -> None:
+    trace, table = result.trace, result.summary["metrics"]
+    colours = {shown[0]: BLUE} | ({shown[1]: ORANGE} if len(shown) > 1 else {})
+    handles = []
+    for number, name in enumerate(shown):
+        side = axis if number == 0 else axis.twinx()
+        # Metrics are step functions: between samples the last value holds.
+        handles += side.step(
+            trace[x],
+            trace[name],
+            where="post",
+            color=colours[name],
+            linestyle="-" if number == 0 else "--",
+            label=_LABELS[name],
+        )
+        side.set_ylabel(_LABELS[name], color=colours[name])
+        if name != "accuracy" and (trace[name] > 0).all():
+            side.set_yscale("log")
+        if number == 0:
+            for stage, style in (("solitary", ":"), ("optimum", "-.")):
+                if stage in table and name in table[stage] and table[stage][name] > 0:
+                    handles.append(
+                        side.axhline(table[stage][name], color=GREY, linestyle=style, label=stage)
+                    )
+        else:
+            side.grid(visible=False)
+            side.spines["right"].set_visible(True)
+    if x == "time":
+        axis.legend(handles=handles, loc="best", fontsize=7.5)
+
+
+def _moons(figure: Figure, result: Result) -> None:
+    """The four panels of the paper's Figure 1, with the run's models as the third."""
+    problem = result.problem
+    assert problem.vectors is not None
+    assert problem.targets is not None
+    panels: list[tuple[str, Floats | None]] = [
+        ("true means", problem.targets),
+        ("solitary models", problem.solitary),
+        (f"models at {result.summary['simulated_time']:.4g} s", result.models),
+        ("optimum", result.optimum),
+    ]
+    drawn = [(title, models) for title, models in panels if models is not None]
+    axes = np.atleast_1d(figure.subplots(1, len(drawn), sharex=True, sharey=True))
+    points = None
+    for axis, (title, models) in zip(axes, drawn, strict=True):
+        points = axis.scatter(
+            *problem.vectors.T,
+            c=models[:, 0],
+            cmap="RdBu",
+            vmin=-1.5,
+            vmax=1.5,
+            s=13,
+            edgecolors="black",
+            linewidths=0.25,
+        )
+        axis.set_title(title, fontsize=9)
+        axis.set_aspect("equal")
+        axis.set_xticks([])
+        axis.set_yticks([])
+        axis.grid(visible=False)
+        for spine in axis.spines.values():
+            spine.set_visible(True)
+            spine.set_alpha(0.3)
+    bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
+    bar.set_label("estimated mean")
+
+
+def _targets(figure: Figure, problem: Problem) -> None:
+    """The paper's Figure 4: the target models in their plane, and the links between them."""
+    assert problem.targets is not None
+    plane = problem.targets[:, :2]
+    axis = figure.subplots()
+    edges = problem.W.tocoo()
+    upper = edges.row < edges.col
+    ends = np.stack([plane[edges.row[upper]], plane[edges.col[upper]]], axis=1)
+    strength = np.clip(edges.data[upper] / max(edges.data.max(initial=0.0), 1e-300), 0.05, 1.0)
+    axis.add_collection(LineCollection(ends, colors=BLUE, linewidths=0.7, alpha=0.35 * strength))
+    axis.scatter(*plane.T, s=18, color=ORANGE, edgecolors="black", linewidths=0.4, zorder=3)
+    axis.axhline(0, color=GREY, linewidth=0.5)
+    axis.axvline(0, color=GREY, linewidth=0.5)
+    axis.set_aspect("equal")
+    axis.set_xlabel("first coordinate")
+    axis.set_ylabel("second coordinate")
+    axis.set_title("target models and their links", fontsize=9)
+
+
+def _title(result: Result) -> str:
+    summary = result.summary
+    mode = "asynchronous" if summary["mode"] == "async" else "synchronous"
+    return f"{summary['name']}: {summary['algorithm']}, {mode}, {summary['agents']} agents"

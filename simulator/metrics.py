@@ -1,0 +1,137 @@
+"""Metrics: what is measured of a run, from outside and from the global view (section 5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from agents.rule import Rule
+from simulator.errors import ScenarioError
+from simulator.optimum import Objective, cl_optimum, mp_optimum
+from simulator.problem import Floats, Problem
+from simulator.scenario import Scenario
+
+#: Kept up to date at every update when a stop asks for them, so that their times are exact.
+EXACT = ("distance", "l2_error")
+
+
+class Metrics:
+    """All metrics that a scenario's problem and rule allow.
+
+    ``optimum`` (n, p) minimises the rule's objective, and is None if the rule has none.
+    """
+
+    def __init__(self, scenario: Scenario, problem: Problem, rule: type[Rule] | None):
+        self.problem = problem
+        self.objective: Objective | None = None
+        self.optimum: Floats | None = None
+        mu = scenario.algorithm.trade_off
+        kind: Literal["mp", "cl"] | None = rule.OBJECTIVE if rule is not None else None
+        if kind is not None and problem.W.nnz:
+            self.objective = Objective(problem, mu, kind)
+            self.optimum = (
+                mp_optimum(problem.W, problem.confidence, problem.solitary, mu)
+                if kind == "mp"
+                else cl_optimum(problem, mu)
+            )
+            self.least = self.objective(self.optimum)
+        self._test_owner, self._test_share = _test_shares(problem)
+
+    def available(self) -> list[str]:
+        """The metrics of a sample row, in their order."""
+        names = ["objective", "gap", "distance"] if self.objective is not None else []
+        names += ["l2_error"] if self.problem.targets is not None else []
+        names += ["accuracy"] if self._test_owner is not None else []
+        return names
+
+    def measure(self, models: Floats) -> dict[str, float]:
+        """All metrics of models (n, p), but for staleness, which belongs to the network."""
+        row: dict[str, float] = {}
+        if self.objective is not None and self.optimum is not None:
+            value = self.objective(models)
+            row["objective"] = value
+            row["gap"] = value / self.least - 1.0 if self.least else value
+            row["distance"] = mean_squared_distance(models, self.optimum)
+        if self.problem.targets is not None:
+            row["l2_error"] = mean_squared_distance(models, self.problem.targets)
+        if self._test_owner is not None:
+            row["accuracy"] = float(self.accuracies(models) @ self._has_test())
+        return row
+
+    def accuracies(self, models: Floats) -> Floats:
+        """Each agent's share of right predictions on its own test points; xᵀθ = 0 is wrong."""
+        test = self.problem.test
+        assert test is not None
+        assert test.X is not None
+        assert self._test_owner is not None
+        margins = np.einsum("tp,tp->t", test.X, models[self._test_owner]) * test.y
+        return np.bincount(
+            self._test_owner, weights=(margins > 0) * self._test_share, minlength=self.problem.n
+        )
+
+    def _has_test(self) -> Floats:
+        assert self.problem.test is not None
+        sizes = self.problem.test.sizes
+        return (sizes > 0) / np.count_nonzero(sizes)
+
+    def reference(self, metric: str) -> Floats:
+        """The models (n, p) that ``distance`` or ``l2_error`` measures from."""
+        reference = self.optimum if metric == "distance" else self.problem.targets
+        if reference is None:
+            raise ScenarioError(f"stop.metric: {metric} cannot be measured in this scenario")
+        return reference
+
+
+def _test_shares(problem: Problem) -> tuple[np.ndarray | None, Floats | None]:
+    """For each test point its agent, and 1/size of that agent's test set."""
+    test = problem.test
+    if test is None or test.X is None or problem.loss.name not in ("hinge", "logistic"):
+        return None, None
+    owner = np.repeat(np.arange(problem.n), test.sizes)
+    return owner, 1.0 / test.sizes[owner]
+
+
+def mean_squared_distance(models: Floats, reference: Floats) -> float:
+    """(1/n) Σ_i ‖θ_i − r_i‖²."""
+    return float(np.mean(np.sum((models - reference) ** 2, axis=1)))
+
+
+@dataclass
+class Target:
+    """A level that a metric is to reach."""
+
+    metric: str
+    level: float
+    above: bool = False
+
+    def met_by(self, value: float) -> bool:
+        """Is the level reached?"""
+        return value >= self.level if self.above else value <= self.level
+
+    def __str__(self) -> str:
+        return f"{self.metric} {'≥' if self.above else '≤'} {self.level:g}"
+
+
+class Watch:
+    """A mean squared distance that is kept up to date at every update, by difference."""
+
+    def __init__(self, target: Target, reference: Floats, models: Floats):
+        self.target, self.reference = target, reference
+        self.parts: list[float] = np.sum((models - reference) ** 2, axis=1).tolist()
+        self.total = float(np.sum(self.parts))
+        self.level = target.level * len(self.parts)
+        #: (time, communications) when the level was reached.
+        self.reached: tuple[float, int] | None = (0.0, 0) if self.total <= self.level else None
+
+    def update(self, agent: int, model: Floats, now: float, communications: int) -> bool:
+        """Take in a new model; true when the level is reached for the first time."""
+        difference = model - self.reference[agent]
+        part = float(difference.dot(difference))
+        self.total += part - self.parts[agent]
+        self.parts[agent] = part
+        if self.total <= self.level and self.reached is None:
+            self.reached = (now, communications)
+            return True
+        return False

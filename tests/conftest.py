@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from simulator.scenario import Scenario
+from simulator.seeds import Streams
+from simulator.tasks import build_problem
+
+settings.register_profile("murmuration", deadline=None, max_examples=40, derandomize=True)
+settings.load_profile("murmuration")
+
+MEANS = {
+    "name": "test",
+    "task": {"kind": "mean_estimation", "agents": 12},
+    "graph": {"kind": "gaussian_kernel", "sigma": 0.5},
+    "algorithm": {"kind": "mp", "alpha": 0.8},
+    "stop": {"time": 50},
+}
+LINEAR = {
+    "name": "test",
+    "task": {
+        "kind": "linear_classification",
+        "agents": 8,
+        "dimension": 3,
+        "samples": {"kind": "uniform", "low": 0, "high": 3},
+    },
+    "graph": {"kind": "angular_kernel", "sigma": 1.0, "min_weight": 0.0},
+    "algorithm": {"kind": "admm", "mu": 0.1},
+    "stop": {"time": 20},
+}
+
+
+def build(base: dict, **overrides) -> Scenario:
+    """A scenario from a dictionary; ``network__drop=0.1`` sets a nested key."""
+    values = copy.deepcopy(base)
+    for key, value in overrides.items():
+        *parents, last = key.split("__")
+        place = values
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = value
+    return Scenario.model_validate(values)
+
+
+def problem_of(scenario: Scenario):
+    return build_problem(scenario, Streams(scenario.seed))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20170101)
