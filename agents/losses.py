@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Offsets = NDArray[np.int64]
 
 
 def design(X: Floats | None, y: Floats) -> Floats:
@@ -25,6 +26,10 @@ class Proximal(ABC):
 
     #: Steps that reached the limit of passes before the accuracy of about 1e-11.
     exhausted: int = 0
+
+    def __init__(self, p: int):
+        #: The last proximal point; ``GradientSteps`` start from it.
+        self.theta: Floats = np.zeros(p)
 
     @abstractmethod
     def step(self, v: Floats) -> Floats:
@@ -47,9 +52,11 @@ class Loss(ABC):
         """∂ℓ/∂s, elementwise; an element of the subdifferential at a kink."""
 
     @abstractmethod
-    def fit_all(
-        self, X: Floats | None, y: Floats, offsets: NDArray[np.int64], ridge: float
-    ) -> Floats:
+    def bend(self, s: Floats, y: Floats) -> Floats:
+        """∂²ℓ/∂s², elementwise, away from kinks."""
+
+    @abstractmethod
+    def fit_all(self, X: Floats | None, y: Floats, offsets: Offsets, ridge: float) -> Floats:
         """The solitary models (n, p) of n agents whose points lie end to end; 0 without points."""
 
     @abstractmethod
@@ -78,19 +85,107 @@ class Quadratic(Loss):
     name = "quadratic"
     curvature = 2.0
 
+    def pointwise(self, s: Floats, y: Floats) -> Floats:
+        """(s − y)²."""
+        return (s - y) ** 2
 
-class Absolute(Loss):
+    def slope(self, s: Floats, y: Floats) -> Floats:
+        """2 (s − y)."""
+        return 2.0 * (s - y)
+
+    def bend(self, s: Floats, y: Floats) -> Floats:
+        """2."""
+        return np.full(len(s), 2.0)
+
+    def fit_all(self, X: Floats | None, y: Floats, offsets: Offsets, ridge: float) -> Floats:
+        """Means, or least squares (the shortest solution where there are several)."""
+        if X is None:
+            sizes = np.diff(offsets)
+            owner = np.repeat(np.arange(len(sizes)), sizes)
+            sums = np.bincount(owner, weights=y, minlength=len(sizes))
+            return (sums / np.maximum(sizes, 1))[:, None]
+        from agents.proximal import fit_quadratic
+
+        models = np.zeros((len(offsets) - 1, X.shape[1]))
+        fit_quadratic(design(X, y), y, offsets, models)
+        return models
+
+    def proximal(self, X: Floats | None, y: Floats, a: float, b: float) -> Proximal:
+        """An affine map of v."""
+        return _Affine(design(X, y), y, a, b)
+
+
+class Kinked(Loss):
+    """Losses made of straight pieces, b·L(θ) = Σ_k max over d in [low·b, b] of −d (z_k·θ − t_k)."""
+
+    curvature = None
+
+    @abstractmethod
+    def boxed(self, X: Floats | None, y: Floats) -> tuple[Floats, Floats, float]:
+        """z (m, p), t (m,) and low."""
+
+    def bend(self, s: Floats, y: Floats) -> Floats:
+        """0."""
+        return np.zeros(len(s))
+
+    def proximal(self, X: Floats | None, y: Floats, a: float, b: float) -> Proximal:
+        """Exact, through the dual, which is a quadratic program in a box."""
+        Z, t, low = self.boxed(X, y)
+        return _Boxed(Z, t, low * b, b, a)
+
+
+class Absolute(Kinked):
     """ℓ(s, y) = |s − y|."""
 
     name = "absolute"
-    curvature = None
+
+    def pointwise(self, s: Floats, y: Floats) -> Floats:
+        """|s − y|."""
+        return np.abs(s - y)
+
+    def slope(self, s: Floats, y: Floats) -> Floats:
+        """sign(s − y)."""
+        return np.sign(s - y)
+
+    def boxed(self, X: Floats | None, y: Floats) -> tuple[Floats, Floats, float]:
+        """z = x, t = y, −b ≤ d ≤ b."""
+        return design(X, y), y, -1.0
+
+    def fit_all(self, X: Floats | None, y: Floats, offsets: Offsets, ridge: float) -> Floats:
+        """Minimisers of the loss itself, without the ridge."""
+        from agents.proximal import fit_absolute
+
+        points = design(X, y)
+        models = np.zeros((len(offsets) - 1, points.shape[1]))
+        _complain(self, fit_absolute(points, y, offsets, models))
+        return models
 
 
-class Hinge(Loss):
+class Hinge(Kinked):
     """ℓ(s, y) = max(0, 1 − y s), labels y = ±1."""
 
     name = "hinge"
-    curvature = None
+
+    def pointwise(self, s: Floats, y: Floats) -> Floats:
+        """max(0, 1 − y s)."""
+        return np.maximum(0.0, 1.0 - y * s)
+
+    def slope(self, s: Floats, y: Floats) -> Floats:
+        """−y where the margin y s is below 1."""
+        return np.where(y * s < 1.0, -y, 0.0)
+
+    def boxed(self, X: Floats | None, y: Floats) -> tuple[Floats, Floats, float]:
+        """z = y x, t = 1, 0 ≤ d ≤ b."""
+        return design(X, y) * y[:, None], np.ones(len(y)), 0.0
+
+    def fit_all(self, X: Floats | None, y: Floats, offsets: Offsets, ridge: float) -> Floats:
+        """Minimisers of L_i + (ridge/2)‖θ‖²."""
+        from agents.proximal import fit_hinge
+
+        points, _, _ = self.boxed(X, y)
+        models = np.zeros((len(offsets) - 1, points.shape[1]))
+        _complain(self, fit_hinge(points, offsets, ridge, models))
+        return models
 
 
 class Logistic(Loss):
@@ -99,11 +194,129 @@ class Logistic(Loss):
     name = "logistic"
     curvature = 0.25
 
+    def pointwise(self, s: Floats, y: Floats) -> Floats:
+        """log(1 + exp(−y s)), without overflow."""
+        return np.logaddexp(0.0, -y * s)
+
+    def slope(self, s: Floats, y: Floats) -> Floats:
+        """−y / (1 + exp(y s)), without overflow."""
+        return -0.5 * y * (1.0 - np.tanh(0.5 * y * s))
+
+    def bend(self, s: Floats, y: Floats) -> Floats:
+        """q (1 − q), where q = |∂ℓ/∂s|."""
+        q = np.abs(self.slope(s, y))
+        return q * (1.0 - q)
+
+    def fit_all(self, X: Floats | None, y: Floats, offsets: Offsets, ridge: float) -> Floats:
+        """Minimisers of L_i + (ridge/2)‖θ‖²."""
+        from agents.proximal import fit_logistic
+
+        points = design(X, y) * y[:, None]
+        models = np.zeros((len(offsets) - 1, points.shape[1]))
+        _complain(self, fit_logistic(points, offsets, ridge, models))
+        return models
+
+    def proximal(self, X: Floats | None, y: Floats, a: float, b: float) -> Proximal:
+        """Exact, by Newton's method."""
+        return _Newton(design(X, y) * y[:, None], a, b)
+
+
+def _complain(loss: Loss, failures: int) -> None:
+    if failures:
+        raise ValueError(
+            f"the {loss.name} fit of {failures} agents did not reach its accuracy; "
+            "features and targets of very different size are the usual cause"
+        )
+
+
+# --- proximal steps ------------------------------------------------------------------------------
+class _Affine(Proximal):
+    """Quadratic loss: θ = (a I + 2b XᵀX)⁻¹ (a v + 2b Xᵀy) = shrink·v + shift."""
+
+    def __init__(self, X: Floats, y: Floats, a: float, b: float):
+        super().__init__(X.shape[1])
+        U, singular, Vt = np.linalg.svd(X, full_matrices=False)
+        scale = a + 2.0 * b * singular**2
+        self.shrink = np.eye(X.shape[1]) - (Vt.T * (2.0 * b * singular**2 / scale)) @ Vt
+        self.shift = (Vt.T * (2.0 * b * singular / scale)) @ (U.T @ y)
+
+    def step(self, v: Floats) -> Floats:
+        """The proximal point of v."""
+        self.theta = self.shrink @ v + self.shift
+        return self.theta
+
+
+class _Boxed(Proximal):
+    """Losses with a kink, in the form of ``agents.proximal.prox_box``."""
+
+    def __init__(self, Z: Floats, t: Floats, low: float, high: float, a: float):
+        from agents.proximal import prox_box
+
+        super().__init__(Z.shape[1])
+        self.kernel = prox_box
+        self.data = (Z, t, float(low), float(high), float(a))
+        self.dual = np.zeros(len(t))
+
+    def step(self, v: Floats) -> Floats:
+        """The proximal point of v."""
+        self.theta = np.empty(len(v))
+        self.exhausted += not self.kernel(*self.data, v, self.dual, self.theta)
+        return self.theta
+
+
+class _Newton(Proximal):
+    """Logistic loss."""
+
+    def __init__(self, Z: Floats, a: float, b: float):
+        from agents.proximal import prox_logistic
+
+        super().__init__(Z.shape[1])
+        self.kernel = prox_logistic
+        self.data = (Z, float(a), float(b))
+        self.dual = np.full(len(Z), 0.5 * b)
+
+    def step(self, v: Floats) -> Floats:
+        """The proximal point of v."""
+        self.theta = np.empty(len(v))
+        self.exhausted += not self.kernel(*self.data, v, self.dual, self.theta)
+        return self.theta
+
+
+class GradientSteps(Proximal):
+    """The paper's "few steps of gradient descent" on the proximal problem, from the last θ.
+
+    Smooth losses take the step 1/(a + b·Lip), Lip the Lipschitz constant of ∇L; the others the
+    subgradient method's 2/(a (s + 2)), s = 0, 1, … for an a-strongly convex function.
+    """
+
+    def __init__(self, loss: Loss, X: Floats | None, y: Floats, a: float, b: float, steps: int):
+        points = design(X, y)
+        super().__init__(points.shape[1])
+        self.loss, self.X, self.y, self.a, self.b = loss, points, y, a, b
+        if loss.curvature is None:
+            self.sizes = [2.0 / (a * (s + 2)) for s in range(steps)]
+        else:
+            lipschitz = loss.curvature * np.linalg.norm(points, 2) ** 2 if len(y) else 0.0
+            self.sizes = [float(1.0 / (a + b * lipschitz))] * steps
+
+    def step(self, v: Floats) -> Floats:
+        """θ after the steps towards the proximal point of v."""
+        theta = self.theta
+        for size in self.sizes:
+            slope = self.b * self.loss.gradient(theta, self.X, self.y)
+            theta = theta - size * (self.a * (theta - v) + slope)
+        self.theta = theta
+        return theta
+
 
 def subgradient_proximal(
     loss: Loss, X: Floats | None, y: Floats, a: float, b: float, steps: int
-) -> Proximal: ...
+) -> Proximal:
+    """A few (sub)gradient steps in place of the exact proximal step."""
+    return GradientSteps(loss, X, y, a, b, steps)
 
 
 #: The losses by name.
-LOSSES: dict[str, Loss]
+LOSSES: dict[str, Loss] = {
+    loss.name: loss for loss in (Quadratic(), Absolute(), Hinge(), Logistic())
+}

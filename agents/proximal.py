@@ -21,8 +21,10 @@ TOLERANCE = 1e-12
 PASS_LIMIT = 10_000
 #: Newton's method solves the logistic step in about 10 iterations, 50 from very far away.
 NEWTON_LIMIT = 200
-#: Passes of coordinate descent between two Newton steps on the free dual variables.
-PASSES_PER_NEWTON = 3
+#: Passes of coordinate descent between two multiplier steps, and those steps' penalties in turn.
+PASSES = 5
+PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
+MULTIPLIER_LIMIT = 50
 
 
 @njit(cache=True)
@@ -75,8 +77,8 @@ def prox_box(
 
     The hinge loss has z = y x, t = 1 and the box [0, b], the absolute loss z = x, t = y and
     [−b, b].  The dual is a quadratic program in a box, with gradient z_k·θ − t_k at
-    θ = v + Zᵀ dual / a.  Coordinate descent finds which dual variables end at a bound; a Newton
-    step on the free ones every few passes makes it finite, where it alone would converge slowly.
+    θ = v + Zᵀ dual / a.  Coordinate descent alone solves small agents' steps; where it is slow
+    (more points than dimensions, near-duplicates, large b/a) multiplier steps come in between.
     Stopped on the projected gradient, which is in units of the margin.
     """
     m = len(t)
@@ -109,53 +111,232 @@ def prox_box(
         if worst <= TOLERANCE * (offset + longest * size):
             _combine(Z, a, v, dual, theta)
             return True
-        if sweep % PASSES_PER_NEWTON == 0:
-            _newton_on_free(Z, t, low, high, a, squares, dual, theta)
-            _combine(Z, a, v, dual, theta)
+        if sweep % PASSES == 0:
+            penalty = PENALTIES[(sweep // PASSES - 1) % len(PENALTIES)] * a / longest**2
+            _multiplier_step(Z, t, low, high, a, v, penalty, dual, theta)
     return False
 
 
 @njit(cache=True)
-def _newton_on_free(
+def _multiplier_step(
     Z: Floats,
     t: Floats,
     low: float,
     high: float,
     a: float,
-    squares: Floats,
+    v: Floats,
+    penalty: float,
     dual: Floats,
     theta: Floats,
 ) -> None:
-    """Minimise the dual over its variables strictly inside the box, up to the first bound met.
+    """One step of the method of multipliers: minimise the dual + ‖dual − old‖² / (2 penalty).
 
-    The tiny multiple of I lets dependent points (duplicates, more of them than p) pass: a
-    direction without curvature becomes very long and ends at a bound.
+    Solved in θ, where it is smooth: φ(θ) = (a/2)‖θ − v‖² + Σ_k ψ_k(z_k·θ − t_k), in which
+    −ψ_k' = d_k = clip(old_k − penalty·(z_k·θ − t_k)).  Newton's method, with an inexact search
+    for the zero of φ's monotone derivative along each direction.
     """
-    free = np.empty(len(t), np.int64)
-    f = 0
-    trace = 0.0
-    for k in range(len(t)):
-        if low < dual[k] < high and squares[k] > 0.0:
-            free[f] = k
-            f += 1
-            trace += squares[k]
+    m, p = Z.shape
+    old = dual.copy()
+    residual = np.empty(m)
+    rates = np.empty(m)
+    free = np.empty(m, np.int64)
+    for _ in range(MULTIPLIER_LIMIT):
+        gradient = a * (theta - v)
+        size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
+        f = 0
+        for k in range(m):
+            residual[k] = _dot(Z[k], theta) - t[k]
+            dual[k] = min(max(old[k] - penalty * residual[k], low), high)
+            if low < dual[k] < high:
+                free[f] = k
+                f += 1
+            for j in range(p):
+                gradient[j] -= dual[k] * Z[k, j]
+            size += abs(dual[k]) * math.sqrt(_dot(Z[k], Z[k]))
+        if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
+            break
+        direction = -_solve_shifted(Z, free[:f], np.full(f, penalty), a, gradient)
+        for k in range(m):
+            rates[k] = _dot(Z[k], direction)
+        descent = _dot(gradient, direction)
+        curve = a * _dot(direction, direction)
+        start = a * (_dot(theta, direction) - _dot(v, direction))
+        lower, upper, step = 0.0, 1.0, 1.0
+        for _ in range(60):
+            derivative = start + step * curve
+            for k in range(m):
+                d = old[k] - penalty * (residual[k] + step * rates[k])
+                derivative -= min(max(d, low), high) * rates[k]
+            if derivative > -0.1 * descent:
+                upper = step
+            elif derivative < 0.5 * descent and step < 1.0:
+                lower = step
+            else:
+                break
+            step = 0.5 * (lower + upper)
+        theta += step * direction
+    _combine(Z, a, v, dual, theta)
+
+
+@njit(cache=True)
+def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient: Floats) -> Floats:
+    """(a I + Σ_k w_k z_k z_kᵀ)⁻¹ gradient over the given rows, in the smaller of the two spaces."""
+    f, p = len(rows), len(gradient)
     if f == 0:
-        return
-    gram = np.empty((f, f))
-    residual = np.empty(f)
-    for i in range(f):
-        residual[i] = a * (t[free[i]] - _dot(Z[free[i]], theta))
-        for j in range(i + 1):
-            gram[i, j] = _dot(Z[free[i]], Z[free[j]])
-            gram[j, i] = gram[i, j]
-        gram[i, i] += 1e-13 * trace
-    direction = np.linalg.solve(gram, residual)
-    step, first = 1.0, -1
-    for i in range(f):
-        room = (high if direction[i] > 0.0 else low) - dual[free[i]]
-        if abs(room) < step * abs(direction[i]):
-            step, first = room / direction[i], i
-    for i in range(f):
-        dual[free[i]] += step * direction[i]
-    if first >= 0:
-        dual[free[first]] = high if direction[first] > 0.0 else low
+        return gradient / a
+    if p <= f:
+        matrix = np.zeros((p, p))
+        for k in range(f):
+            z = Z[rows[k]]
+            for i in range(p):
+                for j in range(p):
+                    matrix[i, j] += weights[k] * z[i] * z[j]
+        for i in range(p):
+            matrix[i, i] += a
+        return np.linalg.solve(matrix, gradient)
+    # Woodbury's identity, scaled by the roots of the weights, which may be zero.
+    matrix = np.empty((f, f))
+    scaled = np.empty(f)
+    for k in range(f):
+        scaled[k] = math.sqrt(weights[k]) * _dot(Z[rows[k]], gradient)
+        for other in range(k + 1):
+            weight = math.sqrt(weights[k] * weights[other])
+            matrix[k, other] = weight * _dot(Z[rows[k]], Z[rows[other]])
+            matrix[other, k] = matrix[k, other]
+        matrix[k, k] += a
+    scaled = np.linalg.solve(matrix, scaled)
+    result = gradient.copy()
+    for k in range(f):
+        for j in range(p):
+            result[j] -= math.sqrt(weights[k]) * scaled[k] * Z[rows[k], j]
+    return result / a
+
+
+@njit(cache=True)
+def prox_logistic(Z: Floats, a: float, b: float, v: Floats, dual: Floats, theta: Floats) -> bool:
+    """Logistic loss with z = y x: (a/2)‖θ − v‖² + b Σ_k log(1 + exp(−z_k·θ)).
+
+    Newton's method in θ, started at v + Zᵀ dual / a, where at the solution dual_k is b times the
+    logistic function of −z_k·θ.  Each step is halved until the derivative along it, which is
+    monotone, no longer says that it went too far; unlike the value it is exact near the solution.
+    """
+    m = len(Z)
+    rows = np.arange(m)
+    weights = np.empty(m)
+    margins = np.empty(m)
+    rates = np.empty(m)
+    _combine(Z, a, v, dual, theta)
+    for _ in range(NEWTON_LIMIT):
+        gradient = a * (theta - v)
+        size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
+        for k in range(m):
+            margins[k] = _dot(Z[k], theta)
+            chance = _logistic(-margins[k])
+            dual[k] = b * chance
+            weights[k] = b * chance * (1.0 - chance)
+            for j in range(len(theta)):
+                gradient[j] -= dual[k] * Z[k, j]
+            size += dual[k] * math.sqrt(_dot(Z[k], Z[k]))
+        if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
+            _combine(Z, a, v, dual, theta)
+            return True
+        direction = -_solve_shifted(Z, rows, weights, a, gradient)
+        for k in range(m):
+            rates[k] = _dot(Z[k], direction)
+        descent = _dot(gradient, direction)
+        curve = a * _dot(direction, direction)
+        start = a * (_dot(theta, direction) - _dot(v, direction))
+        step = 1.0
+        for _ in range(60):
+            derivative = start + step * curve
+            for k in range(m):
+                derivative -= b * _logistic(-margins[k] - step * rates[k]) * rates[k]
+            if derivative <= -0.5 * descent:
+                break
+            step *= 0.5
+        theta += step * direction
+    return False
+
+
+@njit(cache=True)
+def _logistic(s: float) -> float:
+    """1 / (1 + exp(−s)) without overflow."""
+    if s >= 0.0:
+        return 1.0 / (1.0 + math.exp(-s))
+    e = math.exp(s)
+    return e / (1.0 + e)
+
+
+# --- solitary models of all agents, whose points lie end to end ----------------------------------
+@njit(cache=True)
+def fit_hinge(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> int:
+    """Hinge with the ridge's ½λ‖θ‖²; the number of agents that reached the limit of passes."""
+    t = np.ones(len(Z))
+    start = np.zeros(Z.shape[1])
+    failures = 0
+    for i in range(len(offsets) - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        dual = np.zeros(offsets[i + 1] - offsets[i])
+        if not prox_box(Z[own], t[own], 0.0, 1.0, ridge, start, dual, models[i]):
+            failures += 1
+    return failures
+
+
+@njit(cache=True)
+def fit_logistic(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> int:
+    """Logistic with the ridge's ½λ‖θ‖²; the number of agents that reached the limit of passes."""
+    start = np.zeros(Z.shape[1])
+    failures = 0
+    for i in range(len(offsets) - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        dual = np.zeros(offsets[i + 1] - offsets[i])
+        if not prox_logistic(Z[own], ridge, 1.0, start, dual, models[i]):
+            failures += 1
+    return failures
+
+
+@njit(cache=True)
+def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
+    """A minimiser of the absolute loss itself, by proximal points from 0 until they stand still.
+
+    The loss is polyhedral, so that happens after finitely many steps, the sooner the longer they
+    are.  With no more points than dimensions it is the shortest model that meets all of them.
+    """
+    p = Z.shape[1]
+    failures = 0
+    for i in range(len(offsets) - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        points, targets = Z[own], y[own]
+        total, longest, offset = 0.0, 0.0, 0.0
+        for k in range(len(targets)):
+            length = math.sqrt(_dot(points[k], points[k]))
+            total, longest = total + length, max(longest, length)
+            offset = max(offset, abs(targets[k]))
+        if longest == 0.0 or offset == 0.0:  # 0 is a minimiser
+            continue
+        a = 0.1 * total * longest / offset  # a step goes as far as 10 times the largest |y|/‖x‖
+        dual = np.zeros(len(targets))
+        theta = np.zeros(p)
+        exact, last = False, math.inf
+        for _ in range(100):
+            solved = prox_box(points, targets, -1.0, 1.0, a, theta, dual, models[i])
+            moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
+            theta[:] = models[i]
+            if solved and moved <= 1e-10 * (math.sqrt(_dot(theta, theta)) + offset / longest):
+                exact = True
+                break
+            if moved > 0.5 * last:  # still travelling: longer steps
+                a *= 0.5
+            last = moved
+        if not exact:
+            failures += 1
+    return failures
+
+
+@njit(cache=True)
+def fit_quadratic(X: Floats, y: Floats, offsets: Indices, models: Floats) -> None:
+    """Least squares, the shortest model where there are several."""
+    for i in range(len(offsets) - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        if offsets[i] < offsets[i + 1]:
+            models[i] = np.linalg.lstsq(X[own], y[own])[0]

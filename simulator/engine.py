@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 import simpy
 from simpy.core import StopSimulation
@@ -9,7 +12,6 @@ from simpy.core import StopSimulation
 from agents.agent import (
     AnswersThenSolves,
     GossipAgent,
-    Message,
     RoundAgent,
     SolvesThenAnswers,
 )
@@ -40,23 +42,20 @@ class SimpyEngine:
             senders=setup.owners,
             latency_factors=setup.latency_factors,
             message_bytes=setup.message_bytes,
-            deliver=self._deliver,
+            on_alarm=self._enough_sent,
         )
-        self.send_surely = self.links.send_surely
+        self.send, self.send_surely = self.links.send, self.links.send_surely
         self.gap = stream(lambda: streams.clock.standard_exponential(4096))
         self.uniform = stream(lambda: streams.peers.random(4096))
-        self._duration = sampler(scenario.compute.time, streams.compute)
-        self._compute_factors = (
-            None if setup.compute_factors is None else setup.compute_factors.tolist()
-        )
+        self.compute_time = _compute_time(setup)
         self.stale_messages = self.skipped_ticks = 0
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at = np.zeros(len(setup.neighbours))
 
         #: True from the event that ends the run on.
         self.finished = False
-        self._limit = scenario.stop.communications
-        self._sample_communications: int | None = None
+        self._limit = scenario.stop.communications or math.inf
+        self._next_sample = math.inf
         self._stop_by_time = scenario.stop.time
         if self._stop_by_time is not None:
             self._halt_at(self._stop_by_time, LAST, end=True)
@@ -71,7 +70,7 @@ class SimpyEngine:
             agent.start()
         # (agent, its link) at the receiving end of each directed edge.
         position = setup.back - setup.indptr[setup.neighbours]
-        self._mailboxes = [
+        self.links.mailboxes = [
             (self.agents[j].receive, k)
             for j, k in zip(setup.neighbours.tolist(), position.tolist(), strict=True)
         ]
@@ -95,26 +94,11 @@ class SimpyEngine:
         )
 
     # --- what agents can do and report (agents.agent.World) -------------------------------------
-    def send(self, message: Message) -> None:
-        """Put a message on the network; the run may end with this event."""
-        self.links.send(message)
-        if self._limit is not None and self.links.sent >= self._limit:
-            self._halt(end=True)
-        elif self.links.sent == self._sample_communications:
-            self._halt()
-
-    def compute_time(self, agent: int) -> float:
-        """One draw a solve, times the agent's factor."""
-        duration = self._duration()
-        return (
-            duration if self._compute_factors is None else duration * self._compute_factors[agent]
-        )
-
     def updated(self, agent: int, rule: Rule) -> None:
         """Refuse a model that is not finite; follow the watched metric."""
         model = rule.model
-        size = float(model.dot(model))
-        if size - size != 0.0 and not np.isfinite(model).all():
+        # The square of a finite model may overflow, so a suspicion is looked into.
+        if not model.dot(model) < np.inf and not np.isfinite(model).all():
             raise DivergenceError(
                 f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
                 f"time {self.env.now:g} s, after {self.links.sent} communications: {model[:4]}"
@@ -140,23 +124,13 @@ class SimpyEngine:
         """The barrier: when all have finished, the round is over and the next one begins."""
         self._still_working -= 1
         if self._still_working == 0:
-            if self._limit is not None and self.links.sent >= self._limit:
-                self._halt(end=True)
-            elif (
-                self._sample_communications is not None
-                and self.links.sent >= self._sample_communications
-            ):
-                self._halt()
+            self._enough_sent()
             self._open_barrier()
 
     def _open_barrier(self) -> None:
         self._still_working = len(self.agents)
         for agent in self.agents:
             agent.go()  # type: ignore[union-attr]
-
-    def _deliver(self, message: Message) -> None:
-        receive, k = self._mailboxes[message.edge]
-        receive(message, k)
 
     # --- what the recorder sees -----------------------------------------------------------------
     @property
@@ -192,8 +166,18 @@ class SimpyEngine:
         """Run up to a time (all its events included), a number of communications, or the end."""
         if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
             self._halt_at(time, LAST)
-        self._sample_communications = communications
+        self._next_sample = communications or math.inf
+        if not self._synchronous:
+            self.links.alarm = min(self._limit, self._next_sample)
         self.env.run()
+
+    def _enough_sent(self) -> None:
+        """After an event (synchronously: a round), so many were sent that it is time to halt."""
+        if self.links.sent >= self._limit:
+            self._halt(end=True)
+        elif self.links.sent >= self._next_sample:
+            self._halt()
+        self.links.alarm = math.inf
 
     def stop(self) -> None:
         """End the run from outside: a metric that is checked at samples has reached its level."""
@@ -212,3 +196,12 @@ class SimpyEngine:
             raise StopSimulation(None)
 
         self.env.schedule_at(Happening(self.env, [halt]), time, priority)  # type: ignore[arg-type]
+
+
+def _compute_time(setup: Setup) -> Callable[[int], float]:
+    """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
+    draw = sampler(setup.scenario.compute.time, setup.streams.compute)
+    if setup.compute_factors is None:
+        return lambda agent: draw()
+    factors = setup.compute_factors.tolist()
+    return lambda agent: draw() * factors[agent]

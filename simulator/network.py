@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from heapq import heappush
+from typing import Any
 
 import numpy as np
 import simpy
@@ -42,21 +43,28 @@ class Timeline(simpy.Environment):
 class Happening(simpy.Event):
     """An event that is certain from the start, as a Timeout is, and calls one function."""
 
-    def __init__(self, env: simpy.Environment, callbacks: list[Callable[[simpy.Event], None]]):
+    def __init__(
+        self,
+        env: simpy.Environment,
+        callbacks: list[Callable[[simpy.Event], None]],
+        value: Any = None,
+    ):
         self.env = env
         self.callbacks = callbacks  # shared between events: SimPy takes it off, unchanged
+        self._value = value
         self._ok = True
-        self._value = None
 
 
 class Arrival(Happening):
-    """A message reaches a mailbox."""
-
-    message: Message
+    """A message reaches a mailbox; its value is the message."""
 
 
 class Links:
-    """The network's state and counters, between agents that are given as ``receive`` functions."""
+    """The network's state and counters.
+
+    ``mailboxes`` holds, for each directed edge, the function at its far end that takes a message
+    and the number of the link there.  ``on_alarm`` is called when ``alarm`` messages were sent.
+    """
 
     def __init__(
         self,
@@ -67,7 +75,7 @@ class Links:
         senders: NDArray[np.int64],
         latency_factors: NDArray[np.float64] | None,
         message_bytes: int,
-        deliver: Callable[[Message], None],
+        on_alarm: Callable[[], None],
     ):
         self.env = env
         self.senders: list[int] = senders.tolist()
@@ -80,7 +88,8 @@ class Links:
         self.last_arrival = [0.0] * len(self.senders) if config.fifo else None
         self.retransmit_after = config.retransmit_after
         self.sent = self.delivered = self.dropped = 0
-        self._deliver = deliver
+        self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
+        self.alarm, self.on_alarm = math.inf, on_alarm
         self._on_arrival: list[Callable[[simpy.Event], None]] = [self._arrive]
 
     @property
@@ -107,6 +116,8 @@ class Links:
             departure = max(now, self.uplink_free[sender]) + self.transmission
             self.uplink_free[sender] = departure
         self.sent += 1
+        if self.sent >= self.alarm:
+            self.on_alarm()
         lost = self.lost(edge, now)
         latency = self.latency()
         if lost:
@@ -118,9 +129,7 @@ class Links:
         if self.last_arrival is not None:
             arrival = max(arrival, self.last_arrival[edge])
             self.last_arrival[edge] = arrival
-        event = Arrival(self.env, self._on_arrival)
-        event.message = message
-        self.env.schedule_at(event, arrival)
+        self.env.schedule_at(Arrival(self.env, self._on_arrival, message), arrival)
         return None
 
     def send_surely(self, message: Message) -> None:
@@ -132,7 +141,9 @@ class Links:
 
     def _arrive(self, event: simpy.Event) -> None:
         self.delivered += 1
-        self._deliver(event.message)  # type: ignore[attr-defined]
+        message: Message = event._value
+        receive, k = self.mailboxes[message.edge]
+        receive(message, k)
 
 
 def loss_model(

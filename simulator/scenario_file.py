@@ -89,7 +89,7 @@ class _Source:
         ]
         faulty = {fault.position for fault in self.text.faults}
         for mistake in found:
-            override = self._override(mistake.path)
+            override = self._override(mistake)
             if override is not None:
                 lines.append((1, Position(0, 0), _override_line(override, mistake)))
             elif (position := self._position(mistake)) not in faulty:
@@ -100,13 +100,15 @@ class _Source:
         key = f"{dotted(path)}: " if path else ""
         return f"{self.name}:{position.line}:{position.column}: {key}{message}"
 
-    def _override(self, path: KeyPath) -> KeyPath | None:
+    def _override(self, mistake: Mistake) -> KeyPath | None:
         """The override that a value, or a block which the file does not have, comes from."""
-        inside = [key for key in self.overridden if path[: len(key)] == key]
-        around = [key for key in self.overridden if key[: len(path)] == path]
-        if inside:
-            return max(inside, key=len)
-        return None if not around or path in self.text.values else min(around)
+        path = mistake.path
+        around = [key for key in self.overridden if path[: len(key)] == key]
+        if around:
+            return max(around, key=len)
+        block = path[:-1] if mistake.about == "missing" else path
+        inside = [key for key in self.overridden if key[: len(block)] == block]
+        return None if not inside or block in self.text.values else min(inside)
 
     def _position(self, mistake: Mistake) -> Position:
         path = mistake.path[:-1] if mistake.about == "missing" else mistake.path
@@ -117,8 +119,10 @@ class _Source:
 
 
 def _override_line(override: KeyPath, mistake: Mistake) -> str:
-    deeper = f"{dotted(mistake.path)}: " if len(mistake.path) > len(override) else ""
-    return f"--set {dotted(override)}: {deeper}{mistake.message}"
+    same = override[: len(mistake.path)] == mistake.path
+    return (
+        f"--set {dotted(override)}: {'' if same else dotted(mistake.path) + ': '}{mistake.message}"
+    )
 
 
 def _read_text(path: Path) -> str:
@@ -237,10 +241,11 @@ def json_schema() -> dict[str, Any]:
 
 
 def _lenient(schema: Any) -> Any:
-    """Without OpenAPI's ``discriminator``; anyOf for oneOf, since ``kind`` may be left out."""
+    """anyOf for oneOf, since ``kind`` may be left out; no OpenAPI words, no titles like "Kind"."""
     if isinstance(schema, list):
         return [_lenient(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     names = {"oneOf": "anyOf"}
-    return {names.get(k, k): _lenient(v) for k, v in schema.items() if k != "discriminator"}
+    left_out = ("discriminator", "title")
+    return {names.get(k, k): _lenient(v) for k, v in schema.items() if k not in left_out}

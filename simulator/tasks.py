@@ -67,7 +67,10 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
     )
     part, remark = connected_parts(W, names, graph.allow_disconnected)
     _somebody_has_data(part, data.sizes, names)
-    solitary = loss.fit_all(data.X, data.y, data.offsets, ridge)
+    try:
+        solitary = loss.fit_all(data.X, data.y, data.offsets, ridge)
+    except ValueError as error:
+        raise ScenarioError(f"task: {error}") from None
     wrong = np.flatnonzero(~np.isfinite(solitary).all(axis=1))
     if len(wrong):
         raise ScenarioError(

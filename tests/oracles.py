@@ -166,9 +166,9 @@ def _pieces(H, g, X, y, b, states):
         if np.abs(KKT @ solution - target).max() > 1e-9:
             continue
         x, multipliers = solution[:size], solution[size:] / b
-        if all(
-            combination[k][2](x @ X[k], None) for k in free
-        ) and all(combination[k][2](None, m) for k, m in zip(fixed, multipliers, strict=True)):
+        if all(combination[k][2](x @ X[k], None) for k in free) and all(
+            combination[k][2](None, m) for k, m in zip(fixed, multipliers, strict=True)
+        ):
             return x
     raise AssertionError("no combination satisfies the optimality conditions")
 

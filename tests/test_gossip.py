@@ -20,7 +20,9 @@ def exchanges(scenario, problem, count=None):
     endless = oracles.ticks(rates, problem.W.toarray(), streams, scenario.clock.peers)
     if count is not None:
         return [(i, j) for _, i, j in itertools.islice(endless, count)]
-    return [(i, j) for _, i, j in itertools.takewhile(lambda t: t[0] <= scenario.stop.time, endless)]
+    return [
+        (i, j) for _, i, j in itertools.takewhile(lambda t: t[0] <= scenario.stop.time, endless)
+    ]
 
 
 @pytest.mark.parametrize("start", ["own", "known", "zero"])
@@ -86,9 +88,7 @@ def test_synchronous_mp_is_equation_5(rounds):
         MEANS, algorithm__mode="sync", network={"latency": 1}, stop={"time": rounds}, seed=2
     )
     problem = problem_of(scenario)
-    expected = oracles.synchronous_model_propagation(
-        problem, scenario.algorithm.trade_off, rounds
-    )
+    expected = oracles.synchronous_model_propagation(problem, scenario.algorithm.trade_off, rounds)
     result = run(scenario)
     assert result.summary["communications"] == (rounds + 1) * problem.W.nnz  # the next has begun
     np.testing.assert_allclose(result.models, expected, rtol=0, atol=1e-12)
@@ -113,9 +113,7 @@ def test_synchronous_admm_is_appendix_d(loss):
 
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_mp_reaches_the_closed_form(mode):
-    scenario = build(
-        MEANS, algorithm__mode=mode, network={"latency": "100 ms"}, stop={"time": 400}
-    )
+    scenario = build(MEANS, algorithm__mode=mode, network={"latency": "100 ms"}, stop={"time": 400})
     problem, mu = problem_of(scenario), scenario.algorithm.trade_off
     n, alpha = problem.n, 1 / (1 + mu)
     P = problem.W.toarray() / problem.D[:, None]

@@ -434,6 +434,15 @@ def test_a_solitary_model_that_is_not_finite_is_an_error(monkeypatch):
         moons(10)
 
 
+def test_a_solitary_fit_that_fails_is_an_error(monkeypatch):
+    def fail(self, X, y, offsets, ridge):
+        raise ValueError("the fit of 3 agents did not reach its accuracy")
+
+    monkeypatch.setattr(type(LOSSES["quadratic"]), "fit_all", fail)
+    with pytest.raises(ScenarioError, match="task: the fit of 3 agents"):
+        moons(10)
+
+
 # --- the data set that comes with the scenarios ---------------------------------------------------
 def test_the_weather_stations():
     task = {
