@@ -291,8 +291,7 @@ class RoundAgent(_Process):
 
     def go(self) -> None:
         """The barrier opens."""
-        begin, self._begin = self._begin, self.env.event()
-        begin.succeed()
+        self._begin.succeed()
 
     def receive(self, message: Message, k: int) -> None:
         """Keep the message until all are there."""
@@ -304,6 +303,7 @@ class RoundAgent(_Process):
         """One round after the other."""
         while True:
             yield self._begin
+            self._begin = self.env.event()
             if self.edges:
                 yield from self._round()
             self.world.round_done()

@@ -111,7 +111,7 @@ def test_other_metrics_stop_at_samples():
 
 def test_a_round_lasts_as_long_as_its_slowest_chain():
     """Constant latency 0.5, loss 0.4, retransmission after 2: lost attempts go in generations."""
-    rounds, latency, again = 6, 0.5, 2.0
+    latency, again = 0.5, 2.0
     network = {"latency": latency, "drop": 0.4, "retransmit_after": again}
     result = run(
         build(
@@ -128,7 +128,6 @@ def test_a_round_lasts_as_long_as_its_slowest_chain():
             sent += waiting
             waiting = int(np.count_nonzero(draw.random(waiting) < 0.4))
         time += latency + again * generations
-    assert rounds > 0
     assert result.summary["communications"] == sent
     assert result.summary["simulated_time"] == pytest.approx(time, rel=1e-12)
 
@@ -272,8 +271,6 @@ def test_baselines_send_nothing():
 
 
 def test_an_agent_without_neighbours_keeps_its_solitary_model():
-    graph = {"kind": "networkx", "generator": "disjoint_path", "allow_disconnected": True}
-    del graph
     scenario = build(
         MEANS,
         graph={
@@ -318,7 +315,7 @@ def test_theorem_1_mean_of_many_runs_from_an_arbitrary_start():
     scenario = build(
         MEANS,
         algorithm={"kind": "mp", "alpha": 0.8, "start": {"kind": "normal", "scale": 5.0}},
-        stop={"time": 500},
+        stop={"time": 2000},
     )
     result = run(scenario)
     assert result.trace["distance"].iloc[0] > 10

@@ -1,0 +1,331 @@
+"""The plan of a sweep: which runs it has, all of them validated before the first one starts.
+
+A plan comes from a scenario and ``--set KEY=VALUES``, or from a sweep file that says the same::
+
+    base: moons.yaml                    # the scenario, relative to this file
+    grid:                               # every combination is run …
+      network.drop: [0, 0.2, 0.5]
+      network.latency.mean: [10 ms, 100 ms]
+    seeds: 5                            # … with the scenario's seed and the 4 after it
+    target: distance=1%                 # optional: a run stops where it reaches this
+    vary: {algorithm.mode: [async, sync]}    # optional: what `compare` compares
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.errors import ScenarioError
+from simulator.metrics import Metrics
+from simulator.overrides import _same
+from simulator.plugins import Plugin
+from simulator.run import find_rule
+from simulator.scenario import MetricName, Scenario
+from simulator.scenario_file import _read_text, _Source, load_scenario
+from simulator.scenario_messages import Mistake, did_you_mean, shown
+from simulator.seeds import Streams
+from simulator.setup import first_models
+from simulator.store import digest
+from simulator.tasks import build_problem
+from simulator.yaml_positions import read_yaml
+
+Grid = dict[str, list[Any]]
+_METRICS: tuple[str, ...] = MetricName.__args__  # type: ignore[attr-defined]
+_FILE_KEYS = ("base", "name", "description", "grid", "seeds", "target", "vary")
+
+
+@dataclass(frozen=True)
+class TargetLevel:
+    """What a run is to reach: ``distance=1%`` of its value at the start, or ``l2_error=0.02``."""
+
+    metric: str
+    level: float
+    relative: bool
+
+    @classmethod
+    def parse(cls, text: str) -> TargetLevel:
+        """Read ``METRIC=LEVEL``, where LEVEL is a number, or a percentage of the start's value."""
+        metric, _, level = (part.strip() for part in text.partition("="))
+        place = f"--target {shown(text)[1:-1]}"
+        if metric not in _METRICS:
+            hint = did_you_mean(metric, _METRICS)
+            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(_METRICS)}")
+        match = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(%?)", level)
+        try:
+            number = float(match[1]) if match else float("nan")
+        except ValueError:
+            number = float("nan")
+        if not 0 <= number < float("inf"):
+            raise ScenarioError(f"{place}: expected METRIC=LEVEL, like distance=1% or l2_error=0.1")
+        relative = match is not None and match[2] == "%"
+        if relative and metric in ("accuracy", "staleness"):
+            raise ScenarioError(f"{place}: give {metric} as a number, like {metric}=0.9")
+        return cls(metric, number / 100 if relative else number, relative)
+
+    @property
+    def key(self) -> str:
+        """Where the level stands in a scenario's ``stop``."""
+        return "above" if self.metric == "accuracy" else "below"
+
+    def overrides(self) -> dict[str, Any]:
+        """As overrides of a scenario; a relative level is filled in later, by ``at``."""
+        level = 0.0 if self.relative else self.level
+        return {"stop.metric": self.metric, f"stop.{self.key}": level}
+
+    def at(self, scenario: Scenario, start: float) -> Scenario:
+        """The scenario with a relative level made absolute."""
+        stop = scenario.stop.model_copy(update={self.key: self.level * start})
+        return scenario.model_copy(update={"stop": stop})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for: a base scenario, a grid of values, seeds."""
+
+    base: Path
+    grid: Grid = field(default_factory=dict)
+    #: None: not asked for.
+    seeds: int | None = None
+    name: str | None = None
+    target: str | None = None
+    vary: tuple[str, list[Any]] | None = None
+    #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
+        """The same with more keys swept, or other values for a key."""
+        grid, seen = dict(self.grid), set()
+        for key, values in settings:
+            if key in seen:
+                raise ScenarioError(f"--set {key}: given twice")
+            seen.add(key)
+            grid[key] = list(values)
+        return replace(self, grid=grid)
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run: the number of its combination, the swept values as given, and the scenario."""
+
+    combination: int
+    values: dict[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a sweep, in the order of the grid (the last key changes fastest), then seeds."""
+
+    name: str
+    #: The keys with more than one value, in their order, and their values.
+    axes: Grid
+    runs: list[PlannedRun]
+    target: TargetLevel | None
+
+    @property
+    def combinations(self) -> list[dict[str, Any]]:
+        """The values of each combination."""
+        return [next(group).values for _, group in self._groups()]
+
+    def _groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
+        return itertools.groupby(self.runs, key=lambda run: run.combination)
+
+
+def label(value: Any) -> Any:
+    """A swept value for a table: numbers and text as they are, the rest as a line of YAML."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
+        return text.removesuffix("\n").removesuffix("\n...")
+    return value
+
+
+# --- reading ------------------------------------------------------------------------------------
+def read_request(path: Path) -> Request:
+    """A sweep file, or a scenario to be swept."""
+    source = _Source(path, read_yaml(_read_text(path)))
+    given = source.text.value
+    if not (isinstance(given, dict) and ("base" in given or "grid" in given)):
+        return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
+    found = _mistakes(given)
+    if found or source.text.faults:
+        raise source.error(found)
+    places = {}
+    for key, values in given.get("grid", {}).items():
+        at = source.text.values[("grid", key)]
+        for index, value in enumerate(values):
+            position = source.text.values.get(("grid", key, index), at)
+            places[f"{key}={label(value)}"] = f"{path}:{position.line}:{position.column}"
+    vary = given.get("vary")
+    return Request(
+        base=path.parent / given["base"],
+        grid=given.get("grid", {}),
+        seeds=given.get("seeds"),
+        name=given.get("name", path.stem),
+        target=given.get("target"),
+        vary=None if vary is None else next(iter(vary.items())),
+        places=places,
+    )
+
+
+def _mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with a sweep file."""
+    found = []
+    for key in given:
+        if key not in _FILE_KEYS:
+            what = f"unknown key;{did_you_mean(key, _FILE_KEYS)} allowed: {', '.join(_FILE_KEYS)}"
+            found.append(Mistake((key,), what, "key"))
+    if "base" not in given:
+        found.append(Mistake(("base",), "missing key; expected a scenario's path", "missing"))
+    for key in ("base", "target", "name", "description"):
+        if key in given and not (isinstance(given[key], str) and given[key]):
+            found.append(Mistake((key,), f"must be text (got {shown(given[key])})"))
+    name = given.get("name")
+    if isinstance(name, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
+        what = "must be 1 to 80 letters, digits, dots, hyphens or underscores"
+        found.append(Mistake(("name",), f"{what} (got {shown(name)})"))
+    seeds = given.get("seeds", 1)
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+        found.append(Mistake(("seeds",), f"must be a whole number from 1 (got {shown(seeds)})"))
+    for block in ("grid", "vary"):
+        values = given.get(block, {})
+        if not isinstance(values, dict):
+            what = f"must be keys with lists of values (got {shown(values)})"
+            found.append(Mistake((block,), what))
+            continue
+        found += [
+            Mistake((block, key), what)
+            for key, items in values.items()
+            if (what := _wrong_values(items)) is not None
+        ]
+    if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
+        found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
+    return found
+
+
+def _wrong_values(values: Any) -> str | None:
+    if not isinstance(values, list) or not values:
+        return f"must be a list of one or more values (got {shown(values)})"
+    for index, value in enumerate(values):
+        if any(_same(value, other) for other in values[:index]):
+            return f"the value {shown(value)} is given twice"
+    return None
+
+
+# --- planning -----------------------------------------------------------------------------------
+def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
+    """Every combination of the grid (and of ``vary``) with every seed, all of them validated."""
+    grid = dict(request.grid)
+    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
+        if (what := _wrong_values(values)) is not None:
+            raise ScenarioError(f"--set {key}: {what}")
+    target = None if request.target is None else TargetLevel.parse(request.target)
+    listed_seeds = grid.pop("seed", None)
+    if listed_seeds is not None and request.seeds is not None:
+        raise ScenarioError("--seeds and --set seed=… are the same; give one")
+    variants = {} if request.vary is None else {request.vary[0]: request.vary[1]}
+    for key in variants:
+        if key in grid:
+            raise ScenarioError(f"--vary {key}: it is swept by --set as well; give one")
+    axes = {key: values for key, values in {**grid, **variants}.items() if len(values) > 1}
+
+    loaded = _load_all(request, {**grid, **variants}, target, plugin)
+    starts: dict[str, float] = {}
+    runs = []
+    per_group = max(1, len(next(iter(variants.values()), [])))
+    for number, (values, scenario) in enumerate(loaded):
+        # A relative level is that of the first variant, so that both sides of a pair share it.
+        _, reference = loaded[number - number % per_group]
+        for seed in _seeds(scenario, request.seeds, listed_seeds):
+            seeded = scenario.model_copy(update={"seed": seed})
+            if target is not None and target.relative:
+                seeded_reference = reference.model_copy(update={"seed": seed})
+                start = start_value(seeded_reference, target.metric, plugin, starts)
+                seeded = target.at(seeded, start)
+            swept = {key: values[key] for key in axes}
+            runs.append(PlannedRun(number, swept, seeded))
+    _refuse_duplicates(runs, plugin)
+    return Plan(request.name or loaded[0][1].name, axes, runs, target)
+
+
+def _load_all(
+    request: Request, grid: Grid, target: TargetLevel | None, plugin: Plugin | None
+) -> list[tuple[dict[str, Any], Scenario]]:
+    """The scenario of each combination; all mistakes of all combinations are reported."""
+    rules = plugin.rules if plugin is not None else ()
+    loaded, wrong = [], dict[str, None]()
+    for values in itertools.product(*grid.values()):
+        overrides = dict(zip(grid, values, strict=True))
+        everything = {**overrides, **(target.overrides() if target is not None else {})}
+        try:
+            loaded.append((overrides, load_scenario(request.base, everything, known_rules=rules)))
+        except ScenarioError as error:
+            for line in str(error).splitlines():
+                wrong[_placed(line, overrides, request.places)] = None
+    if wrong:
+        raise ScenarioError("\n".join(wrong))
+    return loaded
+
+
+def _placed(line: str, values: dict[str, Any], places: Mapping[str, str]) -> str:
+    """An error about a value of a sweep file's grid, with its place in that file."""
+    for key, value in values.items():
+        place = places.get(f"{key}={label(value)}")
+        if place is not None and line.startswith(f"--set {key}: "):
+            return f"{place}: grid.{line.removeprefix('--set ')}"
+    return line
+
+
+def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> list[int]:
+    """The scenario's seed and those after it, or the seeds that were listed."""
+    seeds = listed or [scenario.seed + number for number in range(count or 1)]
+    for seed in seeds:
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**63:
+            raise ScenarioError(f"seed: must be a whole number from 0 (got {shown(seed)})")
+    return seeds
+
+
+def start_value(
+    scenario: Scenario, metric: str, plugin: Plugin | None, known: dict[str, float]
+) -> float:
+    """A metric before the first event: row 0 of the trace that the run will have.
+
+    ``known`` keeps values for scenarios that differ only in what plays no part in it.
+    """
+    algorithm = scenario.algorithm.model_copy(update={"mode": "async"})
+    key = repr((scenario.seed, scenario.task, scenario.graph, algorithm))
+    if key not in known:
+        streams = Streams(scenario.seed)
+        problem = build_problem(scenario, streams)
+        rule = find_rule(scenario, plugin)
+        metrics = Metrics(scenario, problem, rule)
+        models, _ = first_models(scenario, problem, streams.data)
+        row = metrics.measure(models)
+        if metric not in row:
+            raise ScenarioError(
+                f"--target {metric}: it cannot be measured in this scenario; "
+                f"allowed: {', '.join(row)}"
+            )
+        known[key] = row[metric]
+    return known[key]
+
+
+def _refuse_duplicates(runs: list[PlannedRun], plugin: Plugin | None) -> None:
+    """Two combinations that mean the same, such as 0.05 and 50 ms, are a mistake."""
+    first: dict[str, PlannedRun] = {}
+    for run in runs:
+        other = first.setdefault(digest(run.scenario, plugin), run)
+        if other is not run:
+            one, two = (_values_text(each) for each in (other, run))
+            raise ScenarioError(f"--set: {one} and {two} are the same run; remove one of them")
+
+
+def _values_text(run: PlannedRun) -> str:
+    text = ", ".join(f"{key}={label(value)}" for key, value in run.values.items())
+    return f"{text} (seed {run.scenario.seed})" if text else f"seed {run.scenario.seed}"

@@ -1,0 +1,318 @@
+"""Runs on other processes: a pool of local ones, or the workers of a Dask cluster.
+
+A run travels as text and bytes (``Job``) and comes back whole (``Done``) or as the reason why it
+did not finish (``Failed``), so that a worker needs this package and nothing else: no shared disk,
+no shared store.  What comes back is saved by the caller alone.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from simulator.errors import SimulatorError
+from simulator.plugins import Plugin, load_plugin
+from simulator.run import Result, run
+from simulator.scenario import Scenario
+from simulator.scenario_file import load_scenario
+from simulator.store import write_inputs
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+#: Each worker computes on one core; a numerical library that takes them all slows the others down.
+_ONE_THREAD = dict.fromkeys(
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    ),
+    "1",
+)
+_DIED = "its worker process died twice while it ran"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that can be sent anywhere: the scenario's YAML, the files it names, the plugin."""
+
+    files: dict[str, bytes]
+    #: A module's name, or a file's name with its source; None without a plugin.
+    plugin: str | None
+    plugin_source: bytes | None
+    plugin_sha256: str | None
+
+
+@dataclass(frozen=True)
+class Done:
+    """A finished run."""
+
+    result: Result
+    wall_time: float
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run that did not finish, and why."""
+
+    reason: str
+
+
+Outcome = Done | Failed
+
+
+def pack(scenario: Scenario, plugin: Plugin | None) -> Job:
+    """Make a run ready to travel."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_inputs(scenario, Path(folder))
+        paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    if plugin is None:
+        return Job(files, None, None, None)
+    path = Path(plugin.reference)
+    if path.suffix == ".py":
+        return Job(files, path.name, path.read_bytes(), plugin.sha256)
+    return Job(files, plugin.reference, None, plugin.sha256)
+
+
+def execute(job: Job) -> Outcome:
+    """What a worker does with a job."""
+    with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:
+        try:
+            for name, content in job.files.items():
+                path = Path(folder) / name
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(content)
+            plugin = _unpack_plugin(job, Path(folder))
+            rules = plugin.rules if plugin is not None else ()
+            scenario = load_scenario(Path(folder) / "scenario.yaml", known_rules=rules)
+            started = time.perf_counter()
+            result = run(scenario, plugin=plugin)
+            return Done(result, time.perf_counter() - started)
+        except Exception as error:
+            # The worker's folder has another name each time; the reason must not.
+            text = str(error).replace(f"{folder}{os.sep}", "")
+            known = isinstance(error, SimulatorError)
+            return Failed(text if known else f"{type(error).__name__}: {text}")
+
+
+def _unpack_plugin(job: Job, folder: Path) -> Plugin | None:
+    if job.plugin is None:
+        return None
+    reference = job.plugin
+    if job.plugin_source is not None:
+        (folder / "plugin").mkdir()
+        path = folder / "plugin" / job.plugin
+        path.write_bytes(job.plugin_source)
+        reference = str(path)
+    plugin = load_plugin(reference)
+    if plugin.sha256 != job.plugin_sha256:
+        raise SimulatorError(f"--plugin {job.plugin}: the worker has another version of it")
+    return plugin
+
+
+# --- who works ----------------------------------------------------------------------------------
+class Crew(Protocol):
+    """Workers that take jobs."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs may be out at a time."""
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Send a job out."""
+
+    def rebuild(self) -> None:
+        """Replace workers that broke down."""
+
+
+class LocalCrew:
+    """A pool of processes on this machine; a context manager."""
+
+    def __init__(self, processes: int):
+        self.slots = processes
+        self._pool = self._new_pool()
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            max_workers=self.slots,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=_prepare_worker,
+        )
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Send a job out; a worker process is started where there are fewer than allowed."""
+        with _environment(_ONE_THREAD):
+            try:
+                return self._pool.submit(execute, job)
+            except BrokenProcessPool:  # a worker died while it had nothing to do
+                self.rebuild()
+                return self._pool.submit(execute, job)
+
+    def rebuild(self) -> None:
+        """The pool is broken: start a new one."""
+        self._kill()
+        self._pool = self._new_pool()
+
+    def _kill(self) -> None:
+        # The pool has no public way to stop a worker that is computing before Python 3.14.
+        for process in list((self._pool._processes or {}).values()):
+            process.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._pool.shutdown(wait=True)
+        else:
+            self._kill()
+
+
+@contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _prepare_worker() -> None:
+    """Leave Ctrl-C to the caller, and never outlive it, even if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+
+
+class DaskCrew:
+    """The workers of a Dask cluster that runs already; a context manager.
+
+    When one of them dies, the scheduler gives its run to another.
+    """
+
+    def __init__(self, address: str):
+        try:
+            from distributed import Client
+        except ImportError:
+            raise SimulatorError(
+                "--dask needs the package distributed: pip install 'murmuration[dask]'"
+            ) from None
+        try:
+            self._client: Client = Client(address, timeout=10, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise SimulatorError(f"--dask {address}: no scheduler answers: {error}") from None
+        self._executor = self._client.get_executor(pure=False)
+
+    @property
+    def slots(self) -> int:
+        """Two jobs a thread, so that the next one is there when one ends."""
+        threads = sum(self._client.nthreads().values())
+        return max(2, 2 * threads)
+
+    def submit(self, job: Job) -> Future[Outcome]:
+        """Send a job out."""
+        future: Future[Outcome] = self._executor.submit(execute, job)
+        return future
+
+    def rebuild(self) -> None:
+        """Dask replaces its workers by itself."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        self._executor.shutdown(wait=kind is None)
+        self._client.close(timeout=5)
+
+
+# --- all runs of a sweep ------------------------------------------------------------------------
+def run_all(
+    scenarios: Sequence[Scenario], plugin: Plugin | None, crew: Crew
+) -> Iterator[tuple[int, Outcome | None]]:
+    """Yield (number, outcome) of every run in order of completion, (number, None) when it starts.
+
+    When a worker dies, a pool of processes breaks as a whole and cannot say which run was its
+    last.  All that were out then go out again, one at a time: a run that loses its worker alone
+    has lost it twice, and has failed.
+    """
+    waiting, suspects = deque(range(len(scenarios))), deque[int]()
+    out: dict[Future[Outcome], int] = {}
+    finished: list[tuple[int, Outcome]] = []
+    while waiting or suspects or out:
+        alone = bool(suspects)
+        queue, room = (suspects, 1) if alone else (waiting, crew.slots)
+        while queue and len(out) < room:
+            number = queue.popleft()
+            out[crew.submit(pack(scenarios[number], plugin))] = number
+            if not alone:
+                yield number, None
+        # Only now, with the workers busy again, is it time to save what came back.
+        yield from finished
+        finished = []
+        ready, _ = wait(out, return_when=FIRST_COMPLETED)
+        if any(_broken(future) for future in ready):
+            ready, _ = wait(out)
+            crew.rebuild()
+        for future in sorted(ready, key=out.__getitem__):
+            number = out.pop(future)
+            if not _broken(future):
+                finished.append((number, _outcome(future)))
+            elif alone:
+                finished.append((number, Failed(_DIED)))
+            else:
+                suspects.append(number)
+    yield from finished
+
+
+def _broken(future: Future[Outcome]) -> bool:
+    return not future.cancelled() and isinstance(future.exception(), BrokenProcessPool)
+
+
+def _outcome(future: Future[Outcome]) -> Outcome:
+    """What came back, or why nothing did."""
+    try:
+        return future.result()
+    except CancelledError:
+        raise SimulatorError(
+            "the connection to the Dask scheduler was lost; finished runs are stored: "
+            "start the same command again"
+        ) from None
+    except Exception as error:
+        if type(error).__name__ == "KilledWorker":
+            return Failed("its worker process died again and again while it ran")
+        return Failed(f"{type(error).__name__}: {error}")
+
+
+def crew_for(jobs: int, dask: str | None) -> LocalCrew | DaskCrew:
+    """The workers that the user asked for."""
+    return LocalCrew(jobs) if dask is None else DaskCrew(dask)
