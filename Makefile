@@ -12,10 +12,10 @@ help:
 	@echo "make bench   speed, as ratios measured in one run"
 	@echo "make clean   remove .venv, caches and results"
 
-.venv/.installed: pyproject.toml
+.venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 run: .venv/.installed

@@ -26,7 +26,7 @@ class ModelPropagation(Rule):
         self.gains: list[float] = gains.tolist()
         #: Θ̃_l^k, the last known models of the neighbours; each is replaced, never changed.
         self.copies = list(situation.copies)
-        #: The right-hand side for the copies as they are now.
+        #: The right-hand side for the copies as they are now; replaced, never changed.
         self.update = gains @ situation.copies + anchor / (1.0 + anchor) * situation.solitary
 
     def payload(self, k: int) -> Payload:
@@ -36,9 +36,9 @@ class ModelPropagation(Rule):
     def absorb(self, k: int, received: Payload, sent: Payload) -> None:
         """Replace the copy of that neighbour's model."""
         (model,) = received
-        self.update += self.gains[k] * (model - self.copies[k])
+        self.update = self.update + self.gains[k] * (model - self.copies[k])
         self.copies[k] = model
 
     def solve(self) -> None:
         """Equation 6."""
-        self.model = self.update.copy()
+        self.model = self.update

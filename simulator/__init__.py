@@ -11,12 +11,16 @@ __version__ = "0.1.0"
 
 # Loaded at first use: the command line's help must not wait for the numerical libraries.
 _HOMES = {
-    "Result": "simulator.run",
+    "Comparison": "simulator.comparison",
+    "Result": "simulator.simulation",
     "Scenario": "simulator.scenario",
     "SimulatorError": "simulator.errors",
+    "Sweep": "simulator.sweeps",
+    "compare": "simulator.comparison",
     "load_plugin": "simulator.plugins",
     "load_scenario": "simulator.scenario_file",
-    "run": "simulator.run",
+    "run": "simulator.simulation",
+    "sweep": "simulator.sweeps",
 }
 __all__ = sorted(_HOMES)
 

@@ -26,16 +26,21 @@ def main() -> None:
         code = commands.main(prog_name="simulator", standalone_mode=False)
     except SimulatorError as error:
         code = _say(str(error), 2)
-    except KeyboardInterrupt:
-        code = _say("interrupted; nothing was written", 130)
-    except _Terminated:
-        code = _say("terminated; nothing was written", 143)
+    except KeyboardInterrupt as error:
+        code = _say(_ending("interrupted", error), 130)
+    except _Terminated as error:
+        code = _say(_ending("terminated", error), 143)
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
     except Exception as error:
         code = _click_error(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _ending(what: str, error: BaseException | None) -> str:
+    """A sweep notes on the exception that its finished runs remain."""
+    return f"{what}; {'; '.join(getattr(error, '__notes__', ['nothing was written']))}"
 
 
 def _say(text: str, code: int) -> int:
@@ -48,7 +53,7 @@ def _click_error(error: Exception) -> int:
     import click
 
     if isinstance(error, click.Abort):
-        return _say("interrupted; nothing was written", 130)
+        return _say(_ending("interrupted", error.__cause__ or error.__context__), 130)
     if isinstance(error, click.ClickException):
         error.show()
         return 2

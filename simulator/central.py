@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Loss, design
@@ -36,20 +36,27 @@ DENSE_AGENTS = 2000
 def minimise(
     K: csr_array, loss: Loss, X: Floats | None, y: Floats, owner: Indices, b: Floats
 ) -> Floats:
-    """The minimiser (n, p), or one of them; ``owner`` ascends, b > 0."""
+    """The minimiser (n, p), or one of them; ``owner`` ascends, b > 0.
+
+    Solved in Φ with φ_i = K_ii^½ θ_i, so that agents with weak links are solved as accurately.
+    """
+    root = np.sqrt(K.diagonal())
+    scaled = csr_array(diags_array(1.0 / root) @ K @ diags_array(1.0 / root))
     if isinstance(loss, Kinked):
         Z, t, low = loss.boxed(X, y)
-        return _method_of_multipliers(_System(K, Z, owner), t, low * b, b)
-    return _newton(_System(K, design(X, y), owner), loss, y, b)
+        system = _System(scaled, Z / root[owner, None], owner)
+        Phi = _method_of_multipliers(system, t, low * b, b)
+    else:
+        Phi = _newton(_System(scaled, design(X, y) / root[owner, None], owner), loss, y, b)
+    return Phi / root[:, None]
 
 
 class _System:
-    """The linear algebra: K, the points as rows that act on their agents, and Newton systems."""
+    """The linear algebra of the problem, with K scaled to a diagonal of ones."""
 
     def __init__(self, K: csr_array, Z: Floats, owner: Indices):
         self.K, self.Z, self.owner = K, Z, owner
         self.n, self.p = K.shape[0], Z.shape[1]
-        self.diagonal = K.diagonal()[:, None]
         self.rows = self._per_agent(Z, owner)
         self.columns = csr_array(self.rows.T)
         self.lengths = np.linalg.norm(Z, axis=1)
@@ -70,17 +77,16 @@ class _System:
 
     def size(self, Theta: Floats, d: Floats) -> float:
         """The size of the terms whose sum vanishes at the optimum."""
-        return float(np.linalg.norm(self.diagonal * Theta) + np.linalg.norm(d * self.lengths))
+        return float(np.linalg.norm(Theta) + np.linalg.norm(d * self.lengths))
 
     def solve(self, weights: Floats, tau: float, right: Floats, accuracy: float) -> Floats:
-        """(K + τ diag K) Δ + Σ_k w_k z_k z_k·Δ = right, by preconditioned conjugate gradients."""
-        shift = tau * self.diagonal
+        """(K + τ I) Δ + Σ_k w_k z_k z_k·Δ = right, by preconditioned conjugate gradients."""
         size = self.n * self.p
 
         def apply(vector: Floats) -> Floats:
             Delta = vector.reshape(self.n, self.p)
             data = self.gather(weights * self.predict(Delta))
-            return np.asarray(self.K @ Delta + shift * Delta + data).ravel()
+            return np.asarray(self.K @ Delta + tau * Delta + data).ravel()
 
         active = np.flatnonzero(weights)
         dense = len(active) <= DENSE_POINTS and self.n <= DENSE_AGENTS
@@ -97,8 +103,8 @@ class _System:
 
     @cached_property
     def _smooth_inverse(self) -> Floats:
-        """G = (K + PROXIMAL diag K)⁻¹, (n, n)."""
-        matrix = self.K.toarray() + np.diag(PROXIMAL * self.diagonal[:, 0])
+        """G = (K + PROXIMAL I)⁻¹, (n, n)."""
+        matrix = self.K.toarray() + PROXIMAL * np.eye(self.n)
         return np.asarray(cho_solve(cho_factor(matrix), np.eye(self.n)))
 
     def _dense_inverse(self, weights: Floats, active: Indices) -> Callable[[Floats], Floats]:
@@ -120,18 +126,17 @@ class _System:
 
         Good where most points are active, which is where there are too many to factorise.
         """
-        k = (1.0 + PROXIMAL) * self.diagonal[:, 0]
+        k = 1.0 + PROXIMAL  # K_ii = 1
         Z, owner = self.Z[active] * np.sqrt(weights[active])[:, None], self.owner[active]
         ends = np.searchsorted(owner, np.arange(self.n + 1))
         factors, owners = [np.empty((0, self.p))], [np.empty(0, dtype=np.int64)]
         for i in np.unique(owner):
             _, singular, Vt = np.linalg.svd(Z[ends[i] : ends[i + 1]], full_matrices=False)
-            factors.append(Vt * (singular / np.sqrt(k[i] + singular**2))[:, None])
+            factors.append(Vt * (singular / np.sqrt(k + singular**2))[:, None])
             owners.append(np.full(len(singular), i))
         U = self._per_agent(np.concatenate(factors), np.concatenate(owners))
         Ut = csr_array(U.T)
-        scale = np.repeat(1.0 / k, self.p)
-        return lambda vector: scale * (vector.ravel() - Ut @ (U @ vector.ravel()))
+        return lambda vector: (vector.ravel() - Ut @ (U @ vector.ravel())) / k
 
 
 def _newton(system: _System, loss: Loss, y: Floats, b: Floats) -> Floats:
@@ -146,7 +151,9 @@ def _newton(system: _System, loss: Loss, y: Floats, b: Floats) -> Floats:
             return Theta
         direction = system.solve(b * loss.bend(s, y), 0.0, -gradient, 0.01 * TOLERANCE)
 
-        def slope(step: float, s: Floats = s, Theta: Floats = Theta, V: Floats = direction) -> float:
+        def slope(
+            step: float, s: Floats = s, Theta: Floats = Theta, V: Floats = direction
+        ) -> float:
             smooth = np.sum(V * (system.K @ (Theta + step * V)))
             rates = system.predict(V)
             return float(smooth + (b * loss.slope(s + step * rates, y)) @ rates)
@@ -164,7 +171,8 @@ def _method_of_multipliers(system: _System, t: Floats, low: Floats, high: Floats
     """
     Theta = np.zeros((system.n, system.p))
     d = np.clip(0.0, low, high)
-    unit = system.diagonal[system.owner, 0] / np.maximum(system.lengths, 1e-3) ** 2
+    with np.errstate(divide="ignore"):
+        unit = 1.0 / system.lengths**2
     for outer in range(MULTIPLIER_LIMIT):
         penalty = 10.0 ** min(outer, 3) * np.minimum(unit, high)
         Theta, d = _multiplier_step(system, t, low, high, penalty, Theta, d)
@@ -174,7 +182,9 @@ def _method_of_multipliers(system: _System, t: Floats, low: Floats, high: Floats
         wrong = np.where(d <= low, np.minimum(r, 0.0), np.where(d >= high, np.maximum(r, 0.0), r))
         residual = max(
             stationarity / max(system.size(Theta, d), 1e-300),
-            float(np.max(np.abs(wrong), initial=0.0) / np.max(np.abs(r) + np.abs(t), initial=1e-300)),
+            float(
+                np.max(np.abs(wrong), initial=0.0) / np.max(np.abs(r) + np.abs(t), initial=1e-300)
+            ),
         )
         if residual <= TOLERANCE:
             return Theta
@@ -192,11 +202,10 @@ def _multiplier_step(
 ) -> tuple[Floats, Floats]:
     """The next Θ and d."""
     anchor = Theta
-    pull = PROXIMAL * system.diagonal
     for _ in range(NEWTON_LIMIT):
         r = system.predict(Theta) - t
         d = np.clip(old - penalty * r, low, high)
-        gradient = system.K @ Theta + pull * (Theta - anchor) - system.gather(d)
+        gradient = system.K @ Theta + PROXIMAL * (Theta - anchor) - system.gather(d)
         relative = float(np.linalg.norm(gradient)) / max(system.size(Theta, d), 1e-300)
         if relative <= 0.1 * TOLERANCE:
             break
@@ -204,8 +213,8 @@ def _multiplier_step(
         accuracy = max(TOLERANCE, min(0.1, relative))
         direction = system.solve(np.where(free, penalty, 0.0), PROXIMAL, -gradient, accuracy)
         rates = system.predict(direction)
-        bent = system.K @ direction + pull * direction
-        start = float(np.sum(Theta * bent) - np.sum(pull * anchor * direction))
+        bent = system.K @ direction + PROXIMAL * direction
+        start = float(np.sum(Theta * bent) - np.sum(PROXIMAL * anchor * direction))
         curve = float(np.sum(direction * bent))
 
         def slope(
@@ -215,7 +224,11 @@ def _multiplier_step(
             start: float = start,
             curve: float = curve,
         ) -> float:
-            return start + step * curve - float(np.clip(old - penalty * (r + step * rates), low, high) @ rates)
+            return (
+                start
+                + step * curve
+                - float(np.clip(old - penalty * (r + step * rates), low, high) @ rates)
+            )
 
         Theta = Theta + _step_length(slope) * direction
     return Theta, d

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simulator import __version__
+from simulator.cli_options import out_option, plugin_option, set_option
+from simulator.cli_sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
     from simulator.plugins import Plugin
@@ -27,29 +29,14 @@ def commands() -> None:
     Examples:
       python -m simulator run scenarios/moons.yaml
       python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
+      python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
+      python -m simulator compare scenarios/moons.yaml --seeds 10
       python -m simulator validate scenarios/*.yaml
     """
 
 
-out_option = click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="The results root.",
-)
-set_option = click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Override a key of the scenario; may be repeated. Example: --set network.drop=0.2",
-)
-plugin_option = click.option(
-    "--plugin",
-    metavar="FILE_OR_MODULE",
-    help="Python code with rules of your own (RULES = {...}); it is imported, so it runs.",
-)
+commands.add_command(sweep_command)
+commands.add_command(compare_command)
 
 
 @commands.command("run")
@@ -82,7 +69,7 @@ def run_command(
       python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
-    from simulator.run import run
+    from simulator.simulation import run
     from simulator.store import Store
 
     scenario, loaded = _load(scenario_file, settings, seed, plugin)

@@ -98,7 +98,7 @@ class SimpyEngine:
         """Refuse a model that is not finite; follow the watched metric."""
         model = rule.model
         # The square of a finite model may overflow, so a suspicion is looked into.
-        if not model.dot(model) < np.inf and not np.isfinite(model).all():
+        if not math.isfinite(model.dot(model)) and not np.isfinite(model).all():
             raise DivergenceError(
                 f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
                 f"time {self.env.now:g} s, after {self.links.sent} communications: {model[:4]}"

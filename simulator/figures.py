@@ -14,7 +14,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from simulator.problem import Floats, Problem
-from simulator.run import Result
+from simulator.simulation import Result
 from simulator.scenario import LinearClassification, MeanEstimation
 
 STYLE: dict[str, Any] = {

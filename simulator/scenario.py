@@ -26,6 +26,7 @@ from simulator.quantities import (
 LossName = Literal["quadratic", "absolute", "hinge", "logistic"]
 MetricName = Literal["objective", "gap", "distance", "l2_error", "accuracy", "staleness"]
 DEFAULT_SAMPLES = 200
+MOST_SAMPLES = 1_000_000
 BUILT_IN = ("mp", "admm", "solitary", "consensus")
 
 
@@ -404,7 +405,10 @@ class Scenario(Strict):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         report(
-            _graph_problems(self.task, self.graph) + _stop_problems(self) + _round_problems(self)
+            _graph_problems(self.task, self.graph)
+            + _stop_problems(self)
+            + _round_problems(self)
+            + _record_problems(self)
         )
         return self
 
@@ -466,3 +470,16 @@ def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
         )
         problems.append(("algorithm.mode", what))
     return problems
+
+
+def _record_problems(scenario: Scenario) -> list[tuple[str, str]]:
+    """Samples so frequent that they would fill the memory before the run ends."""
+    stop, record = scenario.stop, scenario.record
+    for key, every, limit in (
+        ("every", record.every, stop.time),
+        ("every_communications", record.every_communications, stop.communications),
+    ):
+        if every is not None and limit is not None and limit / every > MOST_SAMPLES:
+            what = f"{limit:g}/{every:g} samples are too many; at most {MOST_SAMPLES:,} are allowed"
+            return [(f"record.{key}", what)]
+    return []

@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ import pandas as pd
 import simulator
 from simulator.errors import StoreError
 from simulator.plugins import Plugin
-from simulator.run import Result
+from simulator.simulation import Result
 from simulator.scenario import Scenario
 from simulator.scenario_file import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.seeds import Streams
@@ -209,6 +210,7 @@ def _alive(process: int) -> bool:
     return True
 
 
+@cache
 def software() -> dict[str, str | None]:
     """What produced a result."""
     return {

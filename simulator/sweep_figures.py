@@ -11,17 +11,19 @@ import pandas as pd
 from matplotlib import colormaps, rc_context
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simulator.compare import Comparison
+from simulator.comparison import Comparison
 from simulator.figures import _LABELS, BLUE, GREY, ORANGE, STYLE, _saved
-from simulator.sweep import Sweep
 from simulator.sweep_plan import label
+from simulator.sweeps import Sweep
 
 #: More lines than this in one picture cannot be told apart.
 _MOST_LINES = 8
 _AXES = {"time": "simulated time (s)", "communications": "communications (messages sent)"}
 _SIDES = ((BLUE, "-"), (ORANGE, "--"))
+#: 0.01 and 1e-05 rather than mathematics, which the style leaves unparsed.
+_PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
 
 def draw_sweep(sweep: Sweep, folder: Path) -> None:
@@ -79,7 +81,7 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str]) ->
                 chosen |= {keys[1]: row} if len(keys) == 2 else {}
                 curve = _select(sweep.curves, chosen | {"axis": x})
                 _band(axis, curve, metric, colour, "-", str(label(value)) if keys else "")
-            axis.set_yscale(_scale(sweep.curves, metric))
+            _scale(axis, sweep.curves, metric)
         left.set_ylabel(_LABELS.get(metric, metric))
         if len(keys) == 2:
             left.set_title(f"{keys[1]} = {label(row)}", fontsize=8, loc="left")
@@ -102,8 +104,10 @@ def _both_sides(figure: Figure, comparison: Comparison, metric: str) -> None:
         if comparison.runs["target"].eq(metric).any() and len(levels):
             what = "target" if len(levels) == 1 else "target (mean over seeds)"
             axis.axhline(float(np.mean(levels)), color=GREY, linestyle=":", label=what)
-        axis.set_yscale(_scale(comparison.curves, metric))
-        axis.set_xscale("log" if _needs_log(comparison, x) else "linear")
+        _scale(axis, comparison.curves, metric)
+        if _needs_log(comparison, x):
+            axis.set_xscale("log")
+            axis.xaxis.set_major_formatter(_PLAIN)
         axis.set_xlabel(text)
     axes[0].set_ylabel(_LABELS.get(metric, metric))
     axes[1].legend(fontsize=7.5)
@@ -133,8 +137,13 @@ def _positive(values: np.ndarray) -> bool:
     return bool(np.nanmin(values) > 0)
 
 
-def _scale(curves: pd.DataFrame, metric: str) -> str:
-    return "log" if metric != "accuracy" and _positive(curves[metric].to_numpy()) else "linear"
+def _scale(axis: Any, curves: pd.DataFrame, metric: str) -> None:
+    """A logarithmic axis for errors, as far down as the means go: some bands end below 0."""
+    values = curves[metric].to_numpy()
+    if metric != "accuracy" and _positive(values):
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(_PLAIN)
+        axis.set_ylim(bottom=0.5 * np.nanmin(values))
 
 
 def _select(table: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
@@ -212,6 +221,8 @@ def _speedup_line(figure: Figure, comparison: Comparison, key: str) -> None:
         )
     axis.axhline(1.0, color=GREY, linestyle=":")
     axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(_PLAIN)
+    axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xticks(x, [str(label(value)) for value in comparison.axes[key]])
     axis.set_xlabel(key)
     first, second = (label(value) for value in comparison.vary[1])
@@ -241,7 +252,7 @@ def _write(axis: Any, image: Any, row: int, column: int, value: float, bound: st
     """A cell's number, black on light colours and white on dark ones."""
     red, green, blue, _ = image.cmap(image.norm(value))
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-    text = f"{bound}{value:,.0f}" if abs(value) >= 100 else f"{bound}{value:.2g}"
+    text = f"{bound}{value:,.0f}" if abs(value) >= 100 else f"{bound}{value:.3g}"
     colour = "black" if light else "white"
     axis.text(column, row, text, ha="center", va="center", fontsize=7.5, color=colour)
 
@@ -255,7 +266,7 @@ def _ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str]) -> None:
 
 
 def speedup_text(row: pd.Series[Any], vary: tuple[str, list[Any]]) -> str:
-    """``async is ≥ 12.3 times (95 %: 10.1 … 15.0) as fast as sync, over 10 pairs``."""
+    """``speed-up of async over sync: ≥ 12.3 (95 %: 10.1 … 15.0), 10 pairs``."""
     first, second = (label(value) for value in vary[1])
     if row["bound"] == "none":
         return f"no pair of {first} and {second} reached the target"
@@ -264,9 +275,8 @@ def speedup_text(row: pd.Series[Any], vary: tuple[str, list[Any]]) -> str:
     if np.isfinite(row["low"]):
         interval = f" (95 %: {row['low']:.3g} … {row['high']:.3g})"
     used = f"{row['used']} pair{'' if row['used'] == 1 else 's'}"
-    return (
-        f"{first} is {bound}{row['speedup']:.3g} times{interval} as fast as {second}, over {used}"
-    )
+    value = f"{bound}{row['speedup']:.3g}{interval}"
+    return f"speed-up of {first} over {second}: {value}, {used}"
 
 
 def _caption(figure: Figure, sweep: Sweep, more: str = "") -> None:

@@ -26,12 +26,12 @@ from simulator.errors import ScenarioError
 from simulator.metrics import Metrics
 from simulator.overrides import _same
 from simulator.plugins import Plugin
-from simulator.run import find_rule
 from simulator.scenario import MetricName, Scenario
 from simulator.scenario_file import _read_text, _Source, load_scenario
 from simulator.scenario_messages import Mistake, did_you_mean, shown
 from simulator.seeds import Streams
 from simulator.setup import first_models
+from simulator.simulation import find_rule
 from simulator.store import digest
 from simulator.tasks import build_problem
 from simulator.yaml_positions import read_yaml
@@ -183,9 +183,11 @@ def _mistakes(given: dict[str, Any]) -> list[Mistake]:
             found.append(Mistake((key,), what, "key"))
     if "base" not in given:
         found.append(Mistake(("base",), "missing key; expected a scenario's path", "missing"))
-    for key in ("base", "target", "name", "description"):
-        if key in given and not (isinstance(given[key], str) and given[key]):
-            found.append(Mistake((key,), f"must be text (got {shown(given[key])})"))
+    found += [
+        Mistake((key,), f"must be text (got {shown(given[key])})")
+        for key in ("base", "target", "name", "description")
+        if key in given and not (isinstance(given[key], str) and given[key])
+    ]
     name = given.get("name")
     if isinstance(name, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
         what = "must be 1 to 80 letters, digits, dots, hyphens or underscores"
@@ -200,9 +202,9 @@ def _mistakes(given: dict[str, Any]) -> list[Mistake]:
             found.append(Mistake((block,), what))
             continue
         found += [
-            Mistake((block, key), what)
+            Mistake((block, key), wrong)
             for key, items in values.items()
-            if (what := _wrong_values(items)) is not None
+            if (wrong := _wrong_values(items)) is not None
         ]
     if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
         found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
@@ -239,7 +241,7 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
     starts: dict[str, float] = {}
     runs = []
     per_group = max(1, len(next(iter(variants.values()), [])))
-    for number, (values, scenario) in enumerate(loaded):
+    for number, (chosen, scenario) in enumerate(loaded):
         # A relative level is that of the first variant, so that both sides of a pair share it.
         _, reference = loaded[number - number % per_group]
         for seed in _seeds(scenario, request.seeds, listed_seeds):
@@ -248,7 +250,7 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
                 seeded_reference = reference.model_copy(update={"seed": seed})
                 start = start_value(seeded_reference, target.metric, plugin, starts)
                 seeded = target.at(seeded, start)
-            swept = {key: values[key] for key in axes}
+            swept = {key: chosen[key] for key in axes}
             runs.append(PlannedRun(number, swept, seeded))
     _refuse_duplicates(runs, plugin)
     return Plan(request.name or loaded[0][1].name, axes, runs, target)

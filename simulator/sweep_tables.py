@@ -149,7 +149,7 @@ def curves_table(
     """
     blocks = []
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
-        done = [number for number in np.flatnonzero(here) if number not in failures]
+        done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
         traces = [
             pd.read_csv(folders[number] / "trace.csv", float_precision="round_trip")
             for number in done

@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.run import Progress as OnSample
-from simulator.run import Row
+from simulator.simulation import Progress as OnSample
+from simulator.simulation import Row
 from simulator.scenario import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.

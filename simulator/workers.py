@@ -21,17 +21,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
 from simulator.plugins import Plugin, load_plugin
-from simulator.run import Result, run
 from simulator.scenario import Scenario
 from simulator.scenario_file import load_scenario
+from simulator.simulation import Result, run
 from simulator.store import write_inputs
-
-if TYPE_CHECKING:
-    from distributed import Client
 
 #: Each worker computes on one core; a numerical library that takes them all slows the others down.
 _ONE_THREAD = dict.fromkeys(
@@ -226,7 +223,7 @@ class DaskCrew:
                 "--dask needs the package distributed: pip install 'murmuration[dask]'"
             ) from None
         try:
-            self._client: Client = Client(address, timeout=10, set_as_default=False)
+            self._client: Any = Client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError) as error:
             raise SimulatorError(f"--dask {address}: no scheduler answers: {error}") from None
         self._executor = self._client.get_executor(pure=False)
@@ -234,7 +231,7 @@ class DaskCrew:
     @property
     def slots(self) -> int:
         """Two jobs a thread, so that the next one is there when one ends."""
-        threads = sum(self._client.nthreads().values())
+        threads: int = sum(self._client.nthreads().values())
         return max(2, 2 * threads)
 
     def submit(self, job: Job) -> Future[Outcome]:

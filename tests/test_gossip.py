@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from simulator.run import run
+from simulator.simulation import run
 from simulator.seeds import Streams
 from tests import oracles
 from tests.conftest import LINEAR, MEANS, build, problem_of
@@ -112,7 +112,12 @@ def test_synchronous_admm_is_appendix_d(loss):
 
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_mp_reaches_the_closed_form(mode):
-    scenario = build(MEANS, algorithm__mode=mode, network={"latency": "100 ms"}, stop={"time": 2000 if mode == "async" else 400})
+    scenario = build(
+        MEANS,
+        algorithm__mode=mode,
+        network={"latency": "100 ms"},
+        stop={"time": 2000 if mode == "async" else 400},
+    )
     problem, mu = problem_of(scenario), scenario.algorithm.trade_off
     n, alpha = problem.n, 1 / (1 + mu)
     P = problem.W.toarray() / problem.D[:, None]

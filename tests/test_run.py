@@ -11,7 +11,7 @@ from scipy import stats
 from agents.rule import Rule
 from simulator import setup
 from simulator.errors import DivergenceError
-from simulator.run import run
+from simulator.simulation import run
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
@@ -304,7 +304,7 @@ class Exploding(Rule):
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a_model_that_is_not_finite_stops_the_run(monkeypatch, mode):
     monkeypatch.setattr(setup, "RULES", {"exploding": Exploding})
-    monkeypatch.setattr("simulator.run.RULES", {"exploding": Exploding})
+    monkeypatch.setattr("simulator.simulation.RULES", {"exploding": Exploding})
     scenario = build(MEANS, algorithm={"kind": "exploding", "mode": mode}, network={"latency": 0.1})
     with pytest.raises(DivergenceError, match=r"agent \d+ is no longer finite at time .* s, after"):
         run(scenario)

@@ -1,16 +1,16 @@
 """Collaborative learning in compiled code: ``agents.admm``, all agents in flat arrays."""
-# mypy: disallow_untyped_decorators=False, disallow_untyped_defs=False
+# mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 from numpy.typing import NDArray
 
 from simulator.compiled import gossip, rounds
+from simulator.compiled.dispatch import implement
 from simulator.compiled.messages import HELLO, NONE, REQUEST, Pool, give_back
 from simulator.compiled.primal import Primal, make_primal, primal_step
 from simulator.compiled.world import EXHAUSTED, STALE, World, updated
@@ -180,49 +180,22 @@ def _finish(world: World, pool: Pool, rule: ADMM, i: int) -> None:
     gossip.answer(world, pool, job, edge, i, number)
 
 
-@overload(gossip.tick)
-def _choose_tick(world, pool, rule, i, edge):
-    return _tick.py_func if _is_admm(rule) else None
-
-
-@overload(gossip.handle)
-def _choose_handle(world, pool, rule, i, slot):
-    return _handle.py_func if _is_admm(rule) else None
-
-
-@overload(gossip.finish)
-def _choose_finish(world, pool, rule, i):
-    return _finish.py_func if _is_admm(rule) else None
-
-
-@overload(gossip.hello_payload)
-def _choose_hello_payload(rule, i):
-    return (lambda rule, i: rule.models[i]) if _is_admm(rule) else None
-
-
-def _is_admm(rule: types.Type) -> bool:
-    return isinstance(rule, types.NamedTuple) and rule.instance_class is ADMM
-
-
 # --- synchronous: agents.agent.RoundAgent --------------------------------------------------------
-@overload(rounds.solve)
-def _choose_solve(world, rule, i):
-    return _solve.py_func if _is_admm(rule) else None
+@njit(cache=True)
+def _prepare(world: World, rule: ADMM, i: int) -> None:
+    agent = world.agents[i]
+    for edge in range(agent.first, agent.first + agent.degree):
+        _payload(world, rule, i, edge, rule.sent[edge])
 
 
-@overload(rounds.prepare)
-def _choose_prepare(world, rule, i):
-    def prepare(world, rule, i):
-        agent = world.agents[i]
-        for edge in range(agent.first, agent.first + agent.degree):
-            _payload(world, rule, i, edge, rule.sent[edge])
-
-    return prepare if _is_admm(rule) else None
+@njit(cache=True)
+def _absorb_round(world: World, rule: ADMM, i: int, edge: int) -> None:
+    _absorb(world, rule, i, edge, rule.sent[world.edges[edge].back], rule.sent[edge])
 
 
-@overload(rounds.absorb)
-def _choose_absorb(world, rule, i, edge):
-    def absorb(world, rule, i, edge):
-        _absorb(world, rule, i, edge, rule.sent[world.edges[edge].back], rule.sent[edge])
-
-    return absorb if _is_admm(rule) else None
+implement(gossip.tick, ADMM, _tick)
+implement(gossip.handle, ADMM, _handle)
+implement(gossip.finish, ADMM, _finish)
+implement(rounds.solve, ADMM, _solve)
+implement(rounds.prepare, ADMM, _prepare)
+implement(rounds.absorb, ADMM, _absorb_round)

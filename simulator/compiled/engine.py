@@ -103,7 +103,7 @@ class CompiledEngine:
         until = min(math.inf if time is None else time, self._stop_by_time)
         enough = min(self._limit, communications or math.inf)
         while True:
-            outcome = self._advance(until, enough)
+            outcome = self._advance(float(until), float(enough))
             if outcome == gossip.TIME_IS_UP:
                 self.finished = until == self._stop_by_time
                 return

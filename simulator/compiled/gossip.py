@@ -38,14 +38,9 @@ def finish(world: World, pool: Pool, rule: Any, i: int) -> None:
     raise NotImplementedError
 
 
-def hello_payload(rule: Any, i: int) -> Any:
-    """The vector with which agent i introduces itself, (p,)."""
-    raise NotImplementedError
-
-
 @njit(cache=True)
 def advance(
-    world: World, pool: Pool, rule: Any, until: float, enough: int, breath: int
+    world: World, pool: Pool, rule: Any, until: float, enough: float, breath: int
 ) -> int:
     """Go on up to a time, or until so many messages are sent; at most ``breath`` events."""
     agents, counts, times, queue = world.agents, world.counts, world.times, world.queue
@@ -82,7 +77,7 @@ def advance(
 
 @njit(cache=True)
 def _start(world: World, pool: Pool, rule: Any, i: int) -> None:
-    agent = world.agents[i]
+    agent, p = world.agents[i], rule.models.shape[1]
     if world.hello:
         for edge in range(agent.first, agent.first + agent.degree):
             # Send numbers are mp's; admm's first messages belong to version 0 of their link.
@@ -90,7 +85,7 @@ def _start(world: World, pool: Pool, rule: Any, i: int) -> None:
             number = 0 if world.solves_before else agent.sends
             slot = dispatch(world, pool, HELLO, edge, i, number)
             if slot != NONE:
-                pool.payloads[slot, 0, : len(hello_payload(rule, i))] = hello_payload(rule, i)
+                pool.payloads[slot, 0, :p] = rule.models[i]
     _wind(world, i)
 
 

@@ -1,17 +1,17 @@
 """Model propagation in compiled code: ``agents.model_propagation``, all agents in flat arrays."""
-# mypy: disallow_untyped_decorators=False, disallow_untyped_defs=False
+# mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from simulator.compiled import gossip, rounds
+from simulator.compiled.dispatch import implement
 from simulator.compiled.messages import HELLO, NONE, REQUEST, Pool, give_back
 from simulator.compiled.world import STALE, World, updated
 from simulator.setup import Setup
@@ -102,49 +102,25 @@ def _handle(world: World, pool: Pool, rule: MP, i: int, slot: int) -> None:
         gossip.compute(world, pool, rule, i, 0)
 
 
-@overload(gossip.tick)
-def _choose_tick(world, pool, rule, i, edge):
-    return _tick.py_func if _is_mp(rule) else None
-
-
-@overload(gossip.handle)
-def _choose_handle(world, pool, rule, i, slot):
-    return _handle.py_func if _is_mp(rule) else None
-
-
-@overload(gossip.finish)
-def _choose_finish(world, pool, rule, i):
-    if _is_mp(rule):
-        return lambda world, pool, rule, i: _solve(world, rule, i)
-    return None
-
-
-@overload(gossip.hello_payload)
-def _choose_hello_payload(rule, i):
-    return (lambda rule, i: rule.models[i]) if _is_mp(rule) else None
-
-
-def _is_mp(rule: types.Type) -> bool:
-    return isinstance(rule, types.NamedTuple) and rule.instance_class is MP
+@njit(cache=True)
+def _finish(world: World, pool: Pool, rule: MP, i: int) -> None:
+    _solve(world, rule, i)
 
 
 # --- synchronous: agents.agent.RoundAgent --------------------------------------------------------
-@overload(rounds.solve)
-def _choose_solve(world, rule, i):
-    return _solve.py_func if _is_mp(rule) else None
+@njit(cache=True)
+def _prepare(world: World, rule: MP, i: int) -> None:
+    rule.sent[i, :] = rule.models[i]
 
 
-@overload(rounds.prepare)
-def _choose_prepare(world, rule, i):
-    def prepare(world, rule, i):
-        rule.sent[i, :] = rule.models[i]
-
-    return prepare if _is_mp(rule) else None
+@njit(cache=True)
+def _absorb_round(world: World, rule: MP, i: int, edge: int) -> None:
+    _absorb(world, rule, i, edge, rule.sent[world.edges[edge].neighbour])
 
 
-@overload(rounds.absorb)
-def _choose_absorb(world, rule, i, edge):
-    def absorb(world, rule, i, edge):
-        _absorb(world, rule, i, edge, rule.sent[world.edges[edge].neighbour])
-
-    return absorb if _is_mp(rule) else None
+implement(gossip.tick, MP, _tick)
+implement(gossip.handle, MP, _handle)
+implement(gossip.finish, MP, _finish)
+implement(rounds.solve, MP, _solve)
+implement(rounds.prepare, MP, _prepare)
+implement(rounds.absorb, MP, _absorb_round)

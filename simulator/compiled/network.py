@@ -69,6 +69,7 @@ def make_network(setup: Setup) -> Network:
     config, edges, none = setup.scenario.network, len(setup.neighbours), np.empty(0)
     factors = setup.latency_factors
     drop = config.drop
+    loss: tuple[float, float, float, float]
     if isinstance(drop, scenario.GilbertElliott):
         good_to_bad, bad_to_good = 1.0 / drop.mean_good, 1.0 / drop.mean_bad
         total = good_to_bad + bad_to_good
@@ -118,7 +119,7 @@ def _lost(network: Network, edge: int, now: float) -> bool:
     share = network.bad_share
     stay = math.exp(-network.bad_rate * (now - network.since[edge]))
     is_bad = rng.random() < share + (network.bad[edge] - share) * stay
-    network.bad[edge] = float(is_bad)
+    network.bad[edge] = 1.0 if is_bad else 0.0
     network.since[edge] = now
     return rng.random() < (network.drop_bad if is_bad else network.drop_good)
 

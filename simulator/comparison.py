@@ -27,9 +27,9 @@ import pandas as pd
 from simulator.errors import ScenarioError
 from simulator.plugins import Plugin
 from simulator.store import Store, replacing
-from simulator.sweep import Computed, Progress, Sweep, compute, requested, tables, write_tables
 from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan
 from simulator.sweep_tables import censored, mean_interval, times_or_limits
+from simulator.sweeps import Computed, Progress, Sweep, compute, requested, tables, write_tables
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"
@@ -77,7 +77,7 @@ def compare(
     limit_communications: int | None = None,
     jobs: int | None = None,
     dask: str | None = None,
-    out: str | os.PathLike[str] = "results",
+    out: Path | str = "results",
     plugin: Plugin | None = None,
     force: bool = False,
     figures: bool = True,

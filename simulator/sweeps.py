@@ -63,7 +63,7 @@ def sweep(
     target: str | None = None,
     jobs: int | None = None,
     dask: str | None = None,
-    out: str | os.PathLike[str] = "results",
+    out: Path | str = "results",
     plugin: Plugin | None = None,
     force: bool = False,
     figures: bool = True,

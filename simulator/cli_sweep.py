@@ -1,0 +1,190 @@
+"""The commands for many runs: ``sweep`` and ``compare``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simulator.cli_options import out_option, plugin_option
+
+if TYPE_CHECKING:
+    from simulator.plugins import Plugin
+    from simulator.store import Store
+    from simulator.sweep_plan import Plan, Request
+    from simulator.sweeps import Computed
+
+_OPTIONS = (
+    click.argument("file", metavar="SCENARIO_OR_SWEEP_FILE", type=click.Path(path_type=Path)),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUES",
+        help="Values of a key, with commas between them; several --set make a grid.",
+    ),
+    click.option(
+        "--seeds",
+        type=click.IntRange(min=1),
+        help="So many runs of each combination: the scenario's seed and those after it. [1]",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        help="Local processes. [as many as there are cores]",
+    ),
+    click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
+    out_option,
+    plugin_option,
+    click.option("--force", is_flag=True, help="Compute again even what is there."),
+    click.option("--dry-run", is_flag=True, help="List the runs and do nothing."),
+    click.option("--quiet", is_flag=True, help="Print nothing but errors."),
+    click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not."),
+)
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What both commands take."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("sweep")
+@_options
+@click.option(
+    "--target",
+    metavar="METRIC=LEVEL",
+    help="Stop each run where it reaches this, e.g. l2_error=0.05, or distance=1% of the start's.",
+)
+def sweep_command(
+    file: Path, settings: tuple[str, ...], seeds: int | None, target: str | None, **how: Any
+) -> int:
+    """Run every combination of values with several seeds.
+
+    Each run is an ordinary result below --out: what is there is not computed again, so that a
+    sweep which was interrupted goes on where it was. Tables (runs.csv, summary.csv, curves.csv)
+    and figures are written below --out in sweeps/.
+
+    \b
+    Examples:
+      python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
+      python -m simulator sweep scenarios/moons.yaml --set network.latency.mean="10 ms,1 s" --jobs 2
+      python -m simulator sweep my_sweep.yaml --dry-run
+      python -m simulator sweep my_sweep.yaml --dask tcp://10.0.0.1:8786
+    """
+    from simulator.sweeps import requested, write_sweep
+
+    request = requested(file, _parsed(settings), seeds=seeds, target=target)
+    computed, store = _compute(request, how)
+    if computed is None:
+        return 0
+    result = write_sweep(computed, store, figures=how["figures"])
+    if not how["quiet"]:
+        from simulator.sweep_terminal import show_sweep
+
+        show_sweep(result, computed)
+    return 1 if result.failed else 0
+
+
+@click.command("compare")
+@_options
+@click.option(
+    "--vary",
+    metavar="KEY=A,B",
+    help="The key to compare and its two values. [algorithm.mode=async,sync]",
+)
+@click.option(
+    "--target",
+    metavar="METRIC=LEVEL",
+    help="What both sides are to reach, e.g. l2_error=0.05. [distance=1%, of the start's]",
+)
+@click.option("--limit-time", metavar="TIME", help="Give up after this simulated time, e.g. 1 h.")
+@click.option(
+    "--limit-communications",
+    type=click.IntRange(min=1),
+    help="Give up after so many communications.",
+)
+def compare_command(
+    file: Path,
+    settings: tuple[str, ...],
+    seeds: int | None,
+    vary: str | None,
+    target: str | None,
+    limit_time: str | None,
+    limit_communications: int | None,
+    **how: Any,
+) -> int:
+    """Compare asynchronous with synchronous learning, or two values of any key, in simulated time.
+
+    Both sides run on the same problems, networks and seeds until they reach the target, or a
+    limit (by default the scenario's own). With --set over two keys the result is a phase diagram.
+
+    \b
+    Examples:
+      python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator compare scenarios/phase_diagram.yaml
+      python -m simulator compare scenarios/moons.yaml --set network.latency.sigma=0,1,2 --seeds 5
+      python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.85
+    """
+    from simulator.comparison import comparison_request, write_comparison
+    from simulator.sweeps import requested
+    from simulator.yaml_positions import plain_value
+
+    request = comparison_request(
+        requested(file, _parsed(settings), seeds=seeds, target=target),
+        vary=None if vary is None else _parsed((vary,), "--vary")[0],
+        limit_time=None if limit_time is None else plain_value(limit_time),
+        limit_communications=limit_communications,
+    )
+    computed, store = _compute(request, how)
+    if computed is None:
+        return 0
+    result = write_comparison(computed, request, store, figures=how["figures"])
+    if not how["quiet"]:
+        from simulator.sweep_terminal import show_comparison
+
+        show_comparison(result, computed)
+    return 1 if result.failed else 0
+
+
+def _parsed(settings: tuple[str, ...], option: str = "--set") -> list[tuple[str, list[Any]]]:
+    from simulator.errors import ScenarioError
+    from simulator.overrides import parse_override
+
+    try:
+        return [parse_override(setting) for setting in settings]
+    except ScenarioError as error:
+        raise ScenarioError(str(error).replace("--set", option, 1)) from None
+
+
+def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, Store]:
+    """Plan and run; None in place of runs when they were only to be listed."""
+    from simulator.store import Store
+    from simulator.sweep_plan import make_plan
+    from simulator.sweep_terminal import list_runs, sweep_progress
+    from simulator.sweeps import compute
+
+    plugin: Plugin | None = None
+    if how["plugin"] is not None:
+        from simulator.plugins import load_plugin
+
+        plugin = load_plugin(how["plugin"])
+    plan: Plan = make_plan(request, plugin)
+    store = Store(how["out"])
+    if how["dry_run"]:
+        list_runs(plan, store, plugin)
+        return None, store
+    with sweep_progress(plan.name, len(plan.runs), visible=not how["quiet"]) as progress:
+        computed = compute(
+            plan,
+            store,
+            plugin=plugin,
+            jobs=how["jobs"],
+            dask=how["dask"],
+            force=how["force"],
+            progress=progress,
+        )
+    return computed, store

@@ -1,0 +1,226 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TINY = """
+name: tiny
+task: {kind: mean_estimation, agents: 20}
+algorithm: {kind: mp, alpha: 0.9}
+stop: {time: 20}
+"""
+
+
+def simulator(*arguments, cwd=ROOT, **options):
+    command = [sys.executable, "-m", "simulator", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, **options
+    )
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    return tmp_path
+
+
+def entries(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def test_run_writes_a_complete_result_and_reuses_it(tiny):
+    first = simulator("run", "tiny.yaml", cwd=tiny)
+    assert first.returncode == 0, first.stderr
+    (folder,) = (tiny / "results").iterdir()
+    assert entries(folder) == {
+        "agents.csv",
+        "error.png",
+        "manifest.json",
+        "models.npz",
+        "models.png",
+        "scenario.yaml",
+        "trace.csv",
+    }
+    assert "already computed" not in first.stdout
+    again = simulator("run", "tiny.yaml", cwd=tiny)
+    assert "already computed" in again.stdout
+    # What the summary prints is a law.
+    manifest = json.loads((folder / "manifest.json").read_text())
+    summary = manifest["summary"]
+    assert summary["communications"] == sum(
+        summary[name] for name in ("delivered", "dropped", "in_flight")
+    )
+    with np.load(folder / "models.npz") as arrays:
+        assert arrays["models"].shape == (20, 1)
+
+
+def test_the_resolved_scenario_gives_the_same_bytes(tiny):
+    simulator("run", "tiny.yaml", cwd=tiny)
+    (folder,) = (tiny / "results").iterdir()
+    trace = (folder / "trace.csv").read_bytes()
+    arrays = (folder / "models.npz").read_bytes()
+    again = simulator("run", folder / "scenario.yaml", "--force", cwd=tiny)
+    assert again.returncode == 0, again.stderr
+    assert [path.name for path in (tiny / "results").iterdir()] == [folder.name]
+    assert (folder / "trace.csv").read_bytes() == trace
+    assert (folder / "models.npz").read_bytes() == arrays
+    elsewhere = simulator("run", folder / "scenario.yaml", "--out", "other", cwd=tiny)
+    assert elsewhere.returncode == 0
+    assert (tiny / "other" / folder.name / "trace.csv").read_bytes() == trace
+
+
+def test_named_files_travel_with_the_result(tiny):
+    out = tiny / "out"
+    done = simulator("run", "scenarios/stations.yaml", "--out", out, "--no-figures", "--json")
+    assert done.returncode == 0, done.stderr
+    folder = Path(json.loads(done.stdout)["folder"])
+    assert entries(folder / "inputs") == {
+        "edges.csv",
+        "stations.txt",
+        "test.csv",
+        "train.csv",
+        "vectors.csv",
+    }
+    moved = tiny / "moved"
+    folder.rename(moved)
+    again = simulator("run", moved / "scenario.yaml", "--out", out, "--no-figures", "--json")
+    assert again.returncode == 0, again.stderr
+    assert Path(json.loads(again.stdout)["folder"]).name == folder.name
+    assert (folder / "trace.csv").read_bytes() == (moved / "trace.csv").read_bytes()
+
+
+def test_json_and_quiet(tiny):
+    done = simulator("run", "tiny.yaml", "--json", "--seed", 4, cwd=tiny)
+    assert done.returncode == 0
+    summary = json.loads(done.stdout)
+    assert summary["seed"] == 4
+    assert summary["reused"] is False
+    silent = simulator("run", "tiny.yaml", "--quiet", "--seed", 5, cwd=tiny)
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["run", "none.yaml"], "none.yaml"),
+        (["run", "."], "."),
+        (["run", "tiny.yaml", "--set", "network.drop=2"], "network.drop"),
+        (["run", "tiny.yaml", "--set", "network.drop=0,0.1"], "exactly one value"),
+        (["run", "tiny.yaml", "--set", "nonsense"], "nonsense"),
+        (["run", "tiny.yaml", "--set", "aplha=1"], "aplha"),
+        (["run", "tiny.yaml", "--set", "seed=1", "--seed", "2"], "--seed"),
+        (["run", "tiny.yaml", "--seed", "-1"], "seed"),
+        (["run", "tiny.yaml", "--seed", "x"], "x"),
+        (["run", "tiny.yaml", "--plugin", "none.py"], "none.py"),
+        (["run", "tiny.yaml", "--set", "algorithm.kind=mine"], "--plugin"),
+        (["run", "tiny.yaml", "--set", "graph={kind: knn, k: 50}"], "50"),
+        (["run", "tiny.yaml", "--set", "graph.sigma=1e-9"], "graph"),
+        (["run", "tiny.yaml", "--set", "graph={kind: knn, k: 1}"], "allow_disconnected"),
+        (["run", "tiny.yaml", "--wrong"], "--wrong"),
+        (["run"], "SCENARIO"),
+        (["nothing"], "nothing"),
+        (["run", "tiny.yaml", "--out", "tiny.yaml"], "tiny.yaml"),
+    ],
+)
+def test_wrong_input_ends_with_2_a_short_message_and_no_files(tiny, arguments, complaint):
+    done = simulator(*arguments, cwd=tiny)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 6
+    assert done.stdout == ""
+    assert entries(tiny) == {"tiny.yaml"}
+
+
+def test_a_results_folder_that_cannot_be_written(tiny):
+    (tiny / "file").write_text("")
+    done = simulator("run", "tiny.yaml", "--out", "file/below", cwd=tiny)
+    assert done.returncode == 2
+    assert "results cannot be written" in done.stderr
+
+
+def test_a_full_disk_leaves_the_old_result_untouched(tiny):
+    """A limit on the size of files stands for a disk that is full."""
+    simulator("run", "tiny.yaml", cwd=tiny)
+    (folder,) = (tiny / "results").iterdir()
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def small_files():
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    done = simulator("run", "tiny.yaml", "--force", cwd=tiny, preexec_fn=small_files)
+    assert done.returncode == 2, done.stderr
+    assert "results cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert entries(tiny / "results") == {folder.name}
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interruption_leaves_nothing_behind(tiny, sent, code):
+    (tiny / "tiny.yaml").write_text(TINY.replace("time: 20", "time: 1e7"))
+    command = [sys.executable, "-m", "simulator", "run", "tiny.yaml"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        command, cwd=tiny, env=environment, stderr=subprocess.PIPE, text=True
+    )
+    while not (tiny / "results").exists():  # the store is checked right before the run
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    time.sleep(1.0)
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in stderr
+    assert entries(tiny / "results") == set()
+
+
+def test_validate_shows_all_errors_of_all_files(tiny):
+    (tiny / "bad.yaml").write_text("name: x\nseed: -1\ntask: {kind: meen}\nstop: {time: 0}\n")
+    done = simulator("validate", "tiny.yaml", "bad.yaml", cwd=tiny)
+    assert done.returncode == 2
+    assert done.stdout == "tiny.yaml: valid\n"
+    assert len(done.stderr.splitlines()) == 3
+    assert all(line.startswith("bad.yaml:") for line in done.stderr.splitlines())
+
+
+def test_schema_and_help():
+    assert json.loads(simulator("schema").stdout)["type"] == "object"
+    for command in ([], ["run"], ["validate"], ["schema"]):
+        done = simulator(*command, "--help")
+        assert done.returncode == 0
+        assert "xample" in done.stdout
+
+
+def test_help_does_not_load_the_numerical_libraries():
+    code = (
+        "import sys; sys.argv = ['x', '--help']\n"
+        "from simulator.__main__ import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'scipy', 'pandas', 'numba', 'matplotlib', 'networkx', 'pydantic'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").glob("*.yaml")), ids=lambda f: f.stem)
+def test_shipped_scenarios_are_valid_and_say_what_they_show(file):
+    text = file.read_text()
+    assert text.startswith("# yaml-language-server: $schema=scenario.schema.json\n# ")
+    assert simulator("validate", file).returncode == 0
