@@ -47,7 +47,7 @@ class Message:
 class World(Protocol):
     """What an agent can do and report."""
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message) -> object:
         """Put a message on the network."""
 
     def send_surely(self, message: Message) -> None:

@@ -70,13 +70,15 @@ class Loss(ABC):
     def gradient(self, theta: Floats, X: Floats | None, y: Floats) -> Floats:
         """A (sub)gradient of L at θ, (p,)."""
         points = design(X, y)
-        return self.slope(points @ theta, y) @ points
+        gradient: Floats = self.slope(points @ theta, y) @ points
+        return gradient
 
     def fit(self, X: Floats | None, y: Floats, ridge: float, p: int) -> Floats:
         """The solitary model of one agent, (p,)."""
         if len(y) == 0:
             return np.zeros(p)
-        return self.fit_all(X, y, np.array([0, len(y)]), ridge)[0]
+        models = self.fit_all(X, y, np.array([0, len(y)]), ridge)
+        return models.ravel()
 
 
 class Quadratic(Loss):

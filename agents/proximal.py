@@ -193,7 +193,7 @@ def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient
                     matrix[i, j] += weights[k] * z[i] * z[j]
         for i in range(p):
             matrix[i, i] += a
-        return np.linalg.solve(matrix, gradient)
+        return np.linalg.solve(matrix, gradient)  # type: ignore[return-value]
     # Woodbury's identity, scaled by the roots of the weights, which may be zero.
     matrix = np.empty((f, f))
     scaled = np.empty(f)
@@ -204,7 +204,7 @@ def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient
             matrix[k, other] = weight * _dot(Z[rows[k]], Z[rows[other]])
             matrix[other, k] = matrix[k, other]
         matrix[k, k] += a
-    scaled = np.linalg.solve(matrix, scaled)
+    scaled = np.linalg.solve(matrix, scaled)  # type: ignore[assignment]
     result = gradient.copy()
     for k in range(f):
         for j in range(p):
@@ -238,7 +238,6 @@ def prox_logistic(Z: Floats, a: float, b: float, v: Floats, dual: Floats, theta:
                 gradient[j] -= dual[k] * Z[k, j]
             size += dual[k] * math.sqrt(_dot(Z[k], Z[k]))
         if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
-            _combine(Z, a, v, dual, theta)
             return True
         direction = -_solve_shifted(Z, rows, weights, a, gradient)
         for k in range(m):
@@ -300,7 +299,7 @@ def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
     """A minimiser of the absolute loss itself, by proximal points from 0 until they stand still.
 
     The loss is polyhedral, so that happens after finitely many steps, the sooner the longer they
-    are.  With no more points than dimensions it is the shortest model that meets all of them.
+    are; as its subgradients are not arbitrarily small, one that hardly moves has arrived.  With no more points than dimensions it is the shortest model that meets all of them.
     """
     p = Z.shape[1]
     failures = 0
@@ -322,7 +321,7 @@ def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
             solved = prox_box(points, targets, -1.0, 1.0, a, theta, dual, models[i])
             moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
             theta[:] = models[i]
-            if solved and moved <= 1e-10 * (math.sqrt(_dot(theta, theta)) + offset / longest):
+            if solved and moved <= 1e-8 * (math.sqrt(_dot(theta, theta)) + offset / longest):
                 exact = True
                 break
             if moved > 0.5 * last:  # still travelling: longer steps

@@ -102,18 +102,20 @@ def run_command(
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plugin_option
 def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
-    """Check scenario files without running them; all errors of all files are shown.
+    """Check scenario and sweep files without running them; all errors of all files are shown.
 
     \b
     Example:
       python -m simulator validate scenarios/*.yaml
     """
     from simulator.errors import ScenarioError
+    from simulator.sweep_plan import make_plan, read_request
 
+    loaded = _load_plugin(plugin)
     wrong = 0
     for file in files:
         try:
-            _load(file, (), None, plugin)
+            make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
         except ScenarioError as error:
             click.echo(str(error), err=True)
             wrong += 1
@@ -135,17 +137,21 @@ def schema_command() -> None:
     click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
+def _load_plugin(reference: str | None) -> Plugin | None:
+    if reference is None:
+        return None
+    from simulator.plugins import load_plugin
+
+    return load_plugin(reference)
+
+
 def _load(
     file: Path, settings: tuple[str, ...], seed: int | None, plugin: str | None
 ) -> tuple[Scenario, Plugin | None]:
     from simulator.errors import ScenarioError
     from simulator.scenario_file import load_scenario, parse_override
 
-    loaded = None
-    if plugin is not None:
-        from simulator.plugins import load_plugin
-
-        loaded = load_plugin(plugin)
+    loaded = _load_plugin(plugin)
     overrides: dict[str, Any] = {}
     for setting in settings:
         key, values = parse_override(setting)

@@ -27,7 +27,7 @@ import pandas as pd
 from simulator.errors import ScenarioError
 from simulator.plugins import Plugin
 from simulator.store import Store, replacing
-from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan
+from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan, plain_values
 from simulator.sweep_tables import censored, mean_interval, times_or_limits
 from simulator.sweeps import Computed, Progress, Sweep, compute, requested, tables, write_tables
 
@@ -127,7 +127,7 @@ def comparison_request(
     limits = {"stop.time": limit_time, "stop.communications": limit_communications}
     given = {name: [value] for name, value in limits.items() if value is not None}
     grid = {**request.grid, **given}
-    return replace(request, grid=grid, vary=(key, list(values)), target=target)
+    return replace(request, grid=grid, vary=(key, plain_values(key, values)), target=target)
 
 
 # --- pairs --------------------------------------------------------------------------------------

@@ -192,7 +192,9 @@ class SimpyEngine:
 
     def _halt_at(self, time: float, priority: int, end: bool = False) -> None:
         def halt(event: simpy.Event) -> None:
-            self.finished = self.finished or end
+            # The event that called for a sample may have sent on, up to the limit and beyond.
+            over = priority == FIRST and self.links.sent >= self._limit
+            self.finished = self.finished or end or over
             raise StopSimulation(None)
 
         self.env.schedule_at(Happening(self.env, [halt]), time, priority)  # type: ignore[arg-type]

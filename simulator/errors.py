@@ -2,7 +2,7 @@
 
 
 class SimulatorError(Exception):
-    """Something is wrong with what the user gave; the message says what, where and what is allowed."""
+    """Something is wrong with what the user gave; the message says what and what is allowed."""
 
 
 class ScenarioError(SimulatorError):

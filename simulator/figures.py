@@ -14,10 +14,10 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from simulator.problem import Floats, Problem
-from simulator.simulation import Result
 from simulator.scenario import LinearClassification, MeanEstimation
+from simulator.simulation import Result
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "figure.dpi": 130,
     "savefig.dpi": 160,
     "font.size": 9,
@@ -28,15 +28,13 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": 0.6,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    # What a scenario calls itself is text, never mathematics to be parsed.
-    "text.parse_math": False,
 }
 #: Colours that stay apart for colour-blind readers and, by their lightness, in black and white.
 BLUE, ORANGE, GREEN, GREY = "#0B4F8A", "#E08214", "#1B9E77", "#777777"
 _LABELS = {
-    "l2_error": "mean squared L2 error",
-    "distance": "mean squared distance to the optimum",
     "accuracy": "mean test accuracy",
+    "l2_error": "mean squared error\nto the true models",
+    "distance": "mean squared distance\nto the optimum",
 }
 
 
@@ -44,10 +42,11 @@ def draw_run(result: Result, folder: Path) -> None:
     """All figures of a run, as PNG files in a folder."""
     with rc_context(STYLE):
         if len(result.trace) > 1:
-            with _saved(folder / "error.png", (9.0, 3.4)) as figure:
+            rows = sum(name in result.trace for name in _LABELS)
+            with _saved(folder / "error.png", (8.0, 1.0 + 2.2 * rows)) as figure:
                 _errors(figure, result)
         if isinstance(result.scenario.task, MeanEstimation):
-            with _saved(folder / "models.png", (9.4, 2.9)) as figure:
+            with _saved(folder / "models.png", (9.4, 1.9)) as figure:
                 _moons(figure, result)
         if isinstance(result.scenario.task, LinearClassification):
             with _saved(folder / "targets.png", (4.6, 4.4)) as figure:
@@ -63,49 +62,25 @@ def _saved(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
 
 
 def _errors(figure: Figure, result: Result) -> None:
-    """The metrics that the run has, against simulated time and against communications."""
-    trace = result.trace
-    shown = [name for name in ("accuracy", "l2_error") if name in trace][:1] or ["distance"]
-    shown += ["distance"] if "distance" in trace and "distance" not in shown else []
-    axes = figure.subplots(1, 2, sharey=False)
-    for axis, x, label in (
-        (axes[0], "time", "simulated time (s)"),
-        (axes[1], "communications", "communications (messages sent)"),
-    ):
-        _curves(axis, result, x, shown)
-        axis.set_xlabel(label)
-    figure.suptitle(_title(result), fontsize=9)
-
-
-def _curves(axis: Any, result: Result, x: str, shown: list[str]) -> None:
+    """The run's metrics (rows) against simulated time and against communications (columns)."""
     trace, table = result.trace, result.summary["metrics"]
-    colours = {shown[0]: BLUE} | ({shown[1]: ORANGE} if len(shown) > 1 else {})
-    handles = []
-    for number, name in enumerate(shown):
-        side = axis if number == 0 else axis.twinx()
-        # Metrics are step functions: between samples the last value holds.
-        handles += side.step(
-            trace[x],
-            trace[name],
-            where="post",
-            color=colours[name],
-            linestyle="-" if number == 0 else "--",
-            label=_LABELS[name],
-        )
-        side.set_ylabel(_LABELS[name], color=colours[name])
+    shown = [name for name in _LABELS if name in trace]
+    grid = figure.subplots(len(shown), 2, sharex="col", sharey="row", squeeze=False)
+    for axes, name in zip(grid, shown, strict=True):
+        for axis, x in zip(axes, ("time", "communications"), strict=True):
+            # Metrics are step functions: between samples the last value holds.
+            axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
+            for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
+                level = table.get(stage, {}).get(name, 0.0)
+                if level > 0:
+                    axis.axhline(level, color=colour, linestyle=style, label=f"{stage} models")
         if name != "accuracy" and (trace[name] > 0).all():
-            side.set_yscale("log")
-        if number == 0:
-            for stage, style in (("solitary", ":"), ("optimum", "-.")):
-                if stage in table and name in table[stage] and table[stage][name] > 0:
-                    handles.append(
-                        side.axhline(table[stage][name], color=GREY, linestyle=style, label=stage)
-                    )
-        else:
-            side.grid(visible=False)
-            side.spines["right"].set_visible(True)
-    if x == "time":
-        axis.legend(handles=handles, loc="best", fontsize=7.5)
+            axes[0].set_yscale("log")
+        axes[0].set_ylabel(_LABELS[name])
+    grid[0, 0].legend(loc="best", fontsize=8)
+    grid[-1, 0].set_xlabel("simulated time (s)")
+    grid[-1, 1].set_xlabel("communications (messages sent)")
+    figure.suptitle(_title(result), fontsize=10)
 
 
 def _moons(figure: Figure, result: Result) -> None:
@@ -121,7 +96,7 @@ def _moons(figure: Figure, result: Result) -> None:
     ]
     drawn = [(title, models) for title, models in panels if models is not None]
     axes = np.atleast_1d(figure.subplots(1, len(drawn), sharex=True, sharey=True))
-    points = None
+    points: Any = None
     for axis, (title, models) in zip(axes, drawn, strict=True):
         points = axis.scatter(
             *problem.vectors.T,
@@ -154,8 +129,12 @@ def _targets(figure: Figure, problem: Problem) -> None:
     upper = edges.row < edges.col
     ends = np.stack([plane[edges.row[upper]], plane[edges.col[upper]]], axis=1)
     strength = np.clip(edges.data[upper] / max(edges.data.max(initial=0.0), 1e-300), 0.05, 1.0)
-    axis.add_collection(LineCollection(ends, colors=BLUE, linewidths=0.7, alpha=0.35 * strength))
-    axis.scatter(*plane.T, s=18, color=ORANGE, edgecolors="black", linewidths=0.4, zorder=3)
+    axis.add_collection(
+        LineCollection(list(ends), colors=BLUE, linewidths=0.7, alpha=0.35 * strength)
+    )
+    axis.scatter(
+        plane[:, 0], plane[:, 1], s=18, color=ORANGE, edgecolors="black", linewidths=0.4, zorder=3
+    )
     axis.axhline(0, color=GREY, linewidth=0.5)
     axis.axvline(0, color=GREY, linewidth=0.5)
     axis.set_aspect("equal")

@@ -330,4 +330,4 @@ def stream(draw_block: Callable[[], Floats]) -> Callable[[], float]:
         while True:
             yield from draw_block().tolist()
 
-    return numbers().__next__  # type: ignore[no-any-return]
+    return numbers().__next__

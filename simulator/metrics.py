@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.rule import Rule
 from simulator.errors import ScenarioError
@@ -37,7 +38,7 @@ class Metrics:
                 else cl_optimum(problem, mu)
             )
             self.least = self.objective(self.optimum)
-        self._test_owner, self._test_share = _test_shares(problem)
+        self._test_owner = _test_owners(problem)
 
     def available(self) -> list[str]:
         """The metrics of a sample row, in their order."""
@@ -57,24 +58,21 @@ class Metrics:
         if self.problem.targets is not None:
             row["l2_error"] = mean_squared_distance(models, self.problem.targets)
         if self._test_owner is not None:
-            row["accuracy"] = float(self.accuracies(models) @ self._has_test())
+            row["accuracy"] = float(np.nanmean(self.accuracies(models)))
         return row
 
     def accuracies(self, models: Floats) -> Floats:
-        """Each agent's share of right predictions on its own test points; xᵀθ = 0 is wrong."""
-        test = self.problem.test
+        """Each agent's share of right predictions on its own test points; xᵀθ = 0 is wrong.
+
+        NaN for an agent without test points.
+        """
+        test, owner = self.problem.test, self._test_owner
         assert test is not None
         assert test.X is not None
-        assert self._test_owner is not None
-        margins = np.einsum("tp,tp->t", test.X, models[self._test_owner]) * test.y
-        return np.bincount(
-            self._test_owner, weights=(margins > 0) * self._test_share, minlength=self.problem.n
-        )
-
-    def _has_test(self) -> Floats:
-        assert self.problem.test is not None
-        sizes = self.problem.test.sizes
-        return (sizes > 0) / np.count_nonzero(sizes)
+        assert owner is not None
+        margins = np.einsum("tp,tp->t", test.X, models[owner]) * test.y
+        right = np.bincount(owner[margins > 0], minlength=self.problem.n)
+        return np.where(test.sizes > 0, right / np.maximum(test.sizes, 1), np.nan)
 
     def reference(self, metric: str) -> Floats:
         """The models (n, p) that ``distance`` or ``l2_error`` measures from."""
@@ -84,13 +82,12 @@ class Metrics:
         return reference
 
 
-def _test_shares(problem: Problem) -> tuple[np.ndarray | None, Floats | None]:
-    """For each test point its agent, and 1/size of that agent's test set."""
+def _test_owners(problem: Problem) -> NDArray[np.int64] | None:
+    """The agent of each test point; None where accuracy has no meaning."""
     test = problem.test
-    if test is None or test.X is None or problem.loss.name not in ("hinge", "logistic"):
-        return None, None
-    owner = np.repeat(np.arange(problem.n), test.sizes)
-    return owner, 1.0 / test.sizes[owner]
+    if test is None or test.X is None or not len(test.y) or not np.all(np.abs(test.y) == 1.0):
+        return None
+    return np.repeat(np.arange(problem.n), test.sizes)
 
 
 def mean_squared_distance(models: Floats, reference: Floats) -> float:

@@ -229,7 +229,7 @@ def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:
             return {"kind": items.pop("kind"), **items} if "kind" in items else items
         return file(value) if isinstance(value, Path) else value
 
-    return plain(scenario)  # type: ignore[no-any-return]
+    return plain(scenario)
 
 
 # --- for editors --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,14 @@ from simulator.plugins import Plugin
 from simulator.problem import Floats, Problem
 from simulator.scenario import BUILT_IN, Scenario
 from simulator.seeds import Streams
-from simulator.setup import RULES, prepare
+from simulator.setup import RULES, Setup, prepare
 from simulator.tasks import build_problem
 
+if TYPE_CHECKING:
+    from simulator.compiled.engine import CompiledEngine
+
 Row = dict[str, float]
+Engine: TypeAlias = "SimpyEngine | CompiledEngine"
 #: Called after each sample with the row and the share of the run that is done, 0 … 1.
 Progress = Callable[[Row, float], None]
 
@@ -67,7 +71,7 @@ def run(
     watch = None
     if target is not None and target.metric in EXACT and not target.above:
         watch = Watch(target, metrics.reference(target.metric), setup.models)
-    engine = SimpyEngine(setup, watch)
+    engine = start_engine(setup, watch)
     rows = _advance(scenario, engine, metrics, target, watch, progress)
     engine.check()
     reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
@@ -82,6 +86,15 @@ def run(
         reached=reached,
         exhausted=engine.exhausted,
     )
+
+
+def start_engine(setup: Setup, watch: Watch | None) -> Engine:
+    """The engine that the scenario asks for, before its first event."""
+    if setup.scenario.engine == "simpy":
+        return SimpyEngine(setup, watch)
+    from simulator.compiled.engine import CompiledEngine  # imports Numba
+
+    return CompiledEngine(setup, watch)
 
 
 def find_rule(scenario: Scenario, plugin: Plugin | None) -> type[Rule] | None:
@@ -103,7 +116,7 @@ def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
 
 def _advance(
     scenario: Scenario,
-    engine: SimpyEngine,
+    engine: Engine,
     metrics: Metrics,
     target: Target | None,
     watch: Watch | None,
@@ -111,7 +124,7 @@ def _advance(
 ) -> list[Row]:
     """Sample 0 before any event, sample k at k·every, and the end once."""
     every, every_communications = scenario.sampling
-    rows = [_sample(engine, metrics)]
+    rows = [sample(engine, metrics)]
     k = 0
     if (watch is not None and watch.reached) or _met(target, rows[0]):
         engine.stop()
@@ -123,7 +136,7 @@ def _advance(
             # An event or a round may pass several multiples: the next one is ahead.
             k = int(rows[-1]["communications"]) // every_communications + 1
             engine.advance(time=None, communications=k * every_communications)
-        rows.append(_sample(engine, metrics))
+        rows.append(sample(engine, metrics))
         if watch is None and _met(target, rows[-1]):
             engine.stop()
         if progress is not None:
@@ -131,7 +144,7 @@ def _advance(
     return rows
 
 
-def _sample(engine: SimpyEngine, metrics: Metrics) -> Row:
+def sample(engine: Engine, metrics: Metrics) -> Row:
     """One row of trace.csv."""
     staleness = engine.now - float(engine.sent_at.mean())
     return {

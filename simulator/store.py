@@ -26,10 +26,10 @@ import pandas as pd
 import simulator
 from simulator.errors import StoreError
 from simulator.plugins import Plugin
-from simulator.simulation import Result
 from simulator.scenario import Scenario
 from simulator.scenario_file import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.seeds import Streams
+from simulator.simulation import Result
 from simulator.tasks import build_problem
 
 #: Raised whenever numbers change, so that old results are not taken for new ones.
@@ -56,10 +56,11 @@ class Store:
 
     def check_writable(self) -> None:
         """Find out before a long run, not after it, that results cannot be written."""
-        with writing(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.root):
-                pass
+        place = self.root
+        while not place.exists() and place != place.parent:
+            place = place.parent
+        with writing(self.root), tempfile.TemporaryFile(dir=place):
+            pass
 
     def save(
         self, result: Result, wall_time: float, plugin: Plugin | None = None, figures: bool = True

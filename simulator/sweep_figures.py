@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib import colormaps, rc_context
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulator.comparison import Comparison
@@ -254,7 +255,18 @@ def _write(axis: Any, image: Any, row: int, column: int, value: float, bound: st
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
     text = f"{bound}{value:,.0f}" if abs(value) >= 100 else f"{bound}{value:.3g}"
     colour = "black" if light else "white"
-    axis.text(column, row, text, ha="center", va="center", fontsize=7.5, color=colour)
+    halo = [withStroke(linewidth=2.5, foreground=(red, green, blue))]
+    axis.text(
+        column,
+        row,
+        text,
+        ha="center",
+        va="center",
+        fontsize=7.5,
+        color=colour,
+        path_effects=halo,
+        zorder=4,
+    )
 
 
 def _ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str]) -> None:

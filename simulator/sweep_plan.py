@@ -24,7 +24,7 @@ import yaml
 
 from simulator.errors import ScenarioError
 from simulator.metrics import Metrics
-from simulator.overrides import _same
+from simulator.overrides import _plain, _same
 from simulator.plugins import Plugin
 from simulator.scenario import MetricName, Scenario
 from simulator.scenario_file import _read_text, _Source, load_scenario
@@ -106,7 +106,7 @@ class Request:
             if key in seen:
                 raise ScenarioError(f"--set {key}: given twice")
             seen.add(key)
-            grid[key] = list(values)
+            grid[key] = plain_values(key, values)
         return replace(self, grid=grid)
 
 
@@ -146,12 +146,20 @@ def label(value: Any) -> Any:
     return value
 
 
+def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
+    """Values as a YAML file could have given them: NumPy's numbers become Python's."""
+    try:
+        return [_plain(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"--set {key}: {error}") from None
+
+
 # --- reading ------------------------------------------------------------------------------------
 def read_request(path: Path) -> Request:
     """A sweep file, or a scenario to be swept."""
     source = _Source(path, read_yaml(_read_text(path)))
     given = source.text.value
-    if not (isinstance(given, dict) and ("base" in given or "grid" in given)):
+    if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
         return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
     found = _mistakes(given)
     if found or source.text.faults:

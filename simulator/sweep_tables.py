@@ -150,10 +150,7 @@ def curves_table(
     blocks = []
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
-        traces = [
-            pd.read_csv(folders[number] / "trace.csv", float_precision="round_trip")
-            for number in done
-        ]
+        traces = [_read_trace(folders[number] / "trace.csv") for number in done]
         for axis in ("time", "communications") if traces else ():
             block = _curve(traces, axis)
             block.insert(0, "runs", len(traces))
@@ -166,6 +163,11 @@ def curves_table(
     table = pd.concat(blocks, ignore_index=True)
     metrics = [f"{m}{end}" for m in METRICS if m in table for end in ("", "_low", "_high")]
     return table[[*plan.axes, "axis", "runs", "x", *metrics]]
+
+
+def _read_trace(path: Path) -> pd.DataFrame:
+    """Every number exactly as it was written, whatever the version of pandas."""
+    return pd.read_csv(path, dtype=str).astype("float64")
 
 
 def _curve(traces: list[pd.DataFrame], axis: str) -> pd.DataFrame:

@@ -119,8 +119,8 @@ def _summary(sweep: Sweep) -> Table:
     for _, row in summary.head(_MOST_ROWS).iterrows():
         cells = [escape(str(row[key])) for key in sweep.axes]
         cells += [_cell(row, name) for name in names]
-        bad = [f"{row[word]} {word}" for word in ("failed", "censored") if row[word]]
-        table.add_row(*cells, ", ".join([str(row["runs"]), *bad]))
+        bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
+        table.add_row(*cells, ", ".join([f"{row['runs']:.0f}", *bad]))
     if len(summary) > _MOST_ROWS:
         table.caption = f"… and {len(summary) - _MOST_ROWS} more in summary.csv"
     return table

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ def sweep(
 
 def requested(
     file: Path,
-    settings: Any,
+    settings: Iterable[tuple[str, Sequence[Any]]],
     *,
     seeds: int | None = None,
     target: str | None = None,

@@ -14,9 +14,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from simulator.scenario import Scenario
 from simulator.simulation import Progress as OnSample
 from simulator.simulation import Row
-from simulator.scenario import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.
 _ERRORS = ("l2_error", "accuracy", "distance", "objective")

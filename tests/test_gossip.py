@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from simulator.simulation import run
 from simulator.seeds import Streams
+from simulator.simulation import run
 from tests import oracles
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
@@ -133,17 +133,27 @@ def test_mp_reaches_the_closed_form(mode):
 @pytest.mark.parametrize("loss", ["quadratic", "absolute", "hinge", "logistic"])
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_admm_reaches_the_central_optimum_through_loss_and_delay(loss, mode):
-    """Delays of several ticks (mean 2 s at rate 1) and 30 % loss."""
+    """Delays of several ticks (mean 2 s at rate 1) and 30 % loss; convergence is linear.
+
+    Noisy labels and enough points: separable data would have its logistic optimum at infinity.
+    """
     scenario = build(
         LINEAR,
-        task__loss=loss,
-        algorithm__mode=mode,
-        algorithm__mu=0.5,
+        task={
+            **LINEAR["task"],
+            "loss": loss,
+            "dimension": 2,
+            "flip": 0.2,
+            "samples": {"kind": "uniform", "low": 0, "high": 12},
+        },
+        algorithm={"kind": "admm", "mode": mode, "mu": 0.5},
         network={"latency": {"kind": "exponential", "mean": 2.0}, "drop": 0.3},
-        stop={"time": 6000 if mode == "async" else 4000},
+        stop={"time": 3000},
+        record={"every": 500},
     )
     result = run(scenario)
     metrics = result.summary["metrics"]
-    assert result.summary["dropped"] > 0
-    assert metrics["final"]["gap"] < 1e-6
-    assert metrics["final"]["distance"] < 1e-6 * metrics["start"]["distance"]
+    assert result.summary["dropped"] > 5000
+    assert result.summary["stale"] > 1000 or mode == "sync"
+    assert abs(metrics["final"]["gap"]) < 1e-6
+    assert metrics["final"]["distance"] < 1e-5 * metrics["start"]["distance"]

@@ -11,8 +11,8 @@ from scipy import stats
 from agents.rule import Rule
 from simulator import setup
 from simulator.errors import DivergenceError
-from simulator.simulation import run
 from simulator.seeds import Streams
+from simulator.simulation import run
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 

@@ -1,4 +1,4 @@
-"""How the loops of ``gossip`` and ``rounds`` come to the rule at hand: by its type, when compiled."""
+"""How the loops of ``gossip`` and ``rounds`` come to the rule at hand: by the type of the record."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
+import numpy as np
+from numba import from_dtype, types
 from numba.extending import overload
 
 
-def implement(placeholder: Callable[..., Any], rule_class: type, function: Any) -> None:
-    """Let compiled calls of ``placeholder`` with a rule of this class be calls of ``function``."""
-    signature = inspect.signature(function.py_func)
-    place = list(signature.parameters).index("rule")
+def implement(placeholder: Callable[..., Any], layout: np.dtype[Any], function: Any) -> None:
+    """Let compiled calls of ``placeholder`` for a run of this layout be calls of ``function``."""
 
-    def choose(*arguments: types.Type) -> Callable[..., Any] | None:
-        rule = arguments[place]
-        ours = isinstance(rule, types.NamedTuple) and rule.instance_class is rule_class
-        return function.py_func if ours else None
+    def choose(run: types.Type, *others: types.Type) -> Callable[..., Any] | None:
+        return function.py_func if run == from_dtype(layout) else None
 
-    choose.__signature__ = signature  # type: ignore[attr-defined]
+    choose.__signature__ = inspect.signature(function.py_func)  # type: ignore[attr-defined]
     overload(placeholder)(choose)

@@ -9,23 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import agents.proximal
-from simulator.compiled import admm, gossip, mp, rounds
-from simulator.compiled.messages import grow, make_pool
-from simulator.compiled.network import DELIVERED, DROPPED, SENT
-from simulator.compiled.queue import KINDS, SIZE, make_queue
-from simulator.compiled.world import (
-    DIVERGED,
-    EXHAUSTED,
-    NOBODY,
-    NOW,
-    REACHED_AT,
-    REACHED_AT_SENT,
-    SKIPPED,
-    STALE,
-    make_world,
-)
+from simulator.compiled import admm, gossip, messages, mp, network, rounds
+from simulator.compiled.draws import Draws
+from simulator.compiled.memory import attach
+from simulator.compiled.queue import ENTRY, KINDS
+from simulator.compiled.world import NOBODY, accumulate, make_agents, make_edges
 from simulator.errors import DivergenceError, ScenarioError
 from simulator.metrics import Watch
 from simulator.problem import Floats
@@ -48,52 +39,95 @@ class CompiledEngine:
                 f"{setup.scenario.algorithm.kind!r}; a plugin's rule needs engine: simpy"
             )
         self.setup, self.watch = setup, watch
-        stop, n, edges = setup.scenario.stop, setup.problem.n, len(setup.neighbours)
-        self.rule = (mp.make_mp if setup.rule is RULES["mp"] else admm.make_admm)(setup)
-        self._synchronous = setup.scenario.algorithm.mode == "sync"
-        # Synchronously a message an edge, and one event an agent, are all there can be at a time.
-        # Asynchronously, messages come to as many as the latency allows: the pool and queue grow.
-        numbers = setup.rule.VECTORS * setup.problem.p
-        slots = 1 if self._synchronous else max(64, n // 4, 2 + int(np.diff(setup.indptr).max()))
-        self.pool = make_pool(slots, 2 if setup.rule.SOLVES == "before" else 1, numbers)
-        self._fixed_events = edges + 2 * n if self._synchronous else 2 * n
-        queue = make_queue(self._fixed_events + slots)
-        self.world = make_world(setup, watch, queue)
+        config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
+        rule = mp if setup.rule is RULES["mp"] else admm
+        self._synchronous = config.algorithm.mode == "sync"
+        self._loop = rounds.advance if self._synchronous else gossip.advance
+        #: All numbers of the run, and the addresses of its arrays, which must be kept alive.
+        self.run = np.zeros(1, rule.LAYOUT)
+        self.arrays: dict[str, NDArray[Any]] = {}
+        run = self.run
+        run["n"], run["p"], run["edge_count"] = n, setup.problem.p, edges
+        run["hello"] = config.algorithm.start == "hello"
+        run["solves_before"] = setup.rule.SOLVES == "before"
+        run["retransmit_after"] = config.network.retransmit_after
+        run["diverged"] = run["draining"] = run["reached_sent"] = NOBODY
+        most_links = int(np.diff(setup.indptr).max())
+        self.draws = Draws(setup, reserve=2 * most_links + 4)
+        run["block"], run["reserve"] = self.draws.blocks.shape[1], 2 * most_links + 4
+        uplinks, links = network.fill(run, setup)
+        self._keep(draws=self.draws.blocks, cursors=self.draws.cursors)
+        self._keep(agents=make_agents(setup), edges=make_edges(setup))
+        self._keep(uplinks=uplinks, links=links, **rule.make(run, setup, self.arrays["edges"]))
+        if config.clock.peers == "weighted":
+            run["weighted"] = True
+            self._keep(cumulative=np.empty(edges))
+            accumulate(setup.indptr, setup.problem.W.data, self.arrays["cumulative"])
+        if watch is not None:
+            run["watched"], run["distance"], run["level"] = True, watch.total, watch.level
+            self._keep(reference=np.ascontiguousarray(watch.reference))
+            self.arrays["agents"]["distance"] = watch.parts
+        # A tick (or a round's step) and a computation an agent; rounds have a message an edge.
+        # How many are on their way at a time without rounds depends on the latency: it may grow.
+        run["parts"] = 2 if setup.rule.SOLVES == "before" else 1
+        run["numbers"] = setup.rule.VECTORS * setup.problem.p
+        self._resize(0 if self._synchronous else max(64, n // 4, 2 * most_links))
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
-        self.sent_at: Floats = self.world.edges["sent_at"]
+        self.sent_at: Floats = self.arrays["edges"]["sent_at"]
         #: True from the event that ends the run on.
         self.finished = False
-        self._limit = stop.communications or math.inf
-        self._stop_by_time = math.inf if stop.time is None else stop.time
+        self._limit = config.stop.communications or math.inf
+        self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._events = 10_000
-        _prepare_cache(rounds.advance if self._synchronous else gossip.advance)
+        _prepare_cache(self._loop)
+
+    def _keep(self, **arrays: NDArray[Any]) -> None:
+        for name, array in arrays.items():
+            self.arrays[name] = attach(self.run, name, array)
+
+    def _resize(self, slots: int) -> None:
+        """Room for so many messages on their way, and for all events that there can be."""
+        run, n = self.run, self.setup.problem.n
+        if slots:
+            old = tuple(self.arrays[name] for name in ("slots", "payloads") if name in self.arrays)
+            new = messages.resize(run, slots, old)
+            self._keep(slots=new[0], payloads=new[1])
+        size = int(run["size"][0])
+        entries = np.empty(2 * n + (slots or len(self.setup.neighbours)), ENTRY)
+        if size:
+            entries[:size] = self.arrays["entries"][:size]
+        run["capacity"] = len(entries)
+        self._keep(entries=entries)
 
     # --- what the recorder sees -----------------------------------------------------------------
     @property
     def now(self) -> float:
         """Simulated time."""
-        return float(self.world.times[NOW])
+        return float(self.run["now"][0])
 
     @property
     def models(self) -> Floats:
         """All models, (n, p): the engine's own array, which the next events change."""
-        return self.rule.models
+        return self.arrays["models"]
 
     @property
     def exhausted(self) -> int:
         """Solves that hit their limit."""
-        return int(self.world.counts[EXHAUSTED])
+        return self._count("exhausted")
+
+    def _count(self, name: str) -> int:
+        return int(self.run[name][0])
 
     def counters(self) -> dict[str, int]:
         """All counts of a sample row."""
-        sent, delivered, dropped = (int(self.world.network.counts[k]) for k in range(3))
+        sent, delivered, dropped = map(self._count, ("sent", "delivered", "dropped"))
         return {
             "communications": sent,
             "delivered": delivered,
             "dropped": dropped,
             "in_flight": sent - delivered - dropped,
-            "stale": int(self.world.counts[STALE]),
-            "skipped": int(self.world.counts[SKIPPED]),
+            "stale": self._count("stale"),
+            "skipped": self._count("skipped"),
             "bytes": sent * self.setup.message_bytes,
         }
 
@@ -103,55 +137,41 @@ class CompiledEngine:
         until = min(math.inf if time is None else time, self._stop_by_time)
         enough = min(self._limit, communications or math.inf)
         while True:
-            outcome = self._advance(float(until), float(enough))
-            if outcome == gossip.TIME_IS_UP:
-                self.finished = until == self._stop_by_time
-                return
-            if outcome == gossip.ENOUGH_SENT:
-                self.finished = self.world.network.counts[SENT] >= self._limit
-                return
-            if outcome == gossip.HALTED:
-                self._halt()
-                return
-            if outcome == gossip.POOL_IS_SMALL:
-                self._grow()
-
-    def _advance(self, until: float, enough: float) -> int:
-        """As many events as fit into a breath."""
-        started = clock.perf_counter()
-        if self._synchronous:
-            outcome = rounds.advance(self.world, self.rule, until, enough, self._events)
+            outcome = self._breathe(float(until), float(enough))
+            if outcome == gossip.DRAWS_ARE_LOW:
+                self.draws.refill()
+            elif outcome == gossip.POOL_IS_SMALL:
+                self._resize(2 * len(self.arrays["slots"]))
+            elif outcome != gossip.BREATHE:
+                break
+        if outcome == gossip.TIME_IS_UP:
+            self.finished = until == self._stop_by_time
+        elif outcome == gossip.ENOUGH_SENT:
+            self.finished = self._count("sent") >= self._limit
         else:
-            outcome = gossip.advance(
-                self.world, self.pool, self.rule, until, enough, self._events
-            )
+            self._halt()
+
+    def _breathe(self, until: float, enough: float) -> int:
+        """As many events as fit between two returns to Python."""
+        started = clock.perf_counter()
+        outcome = int(self._loop(self.run, until, enough, self._events))
         if outcome == gossip.BREATHE:
             elapsed = clock.perf_counter() - started
             self._events = max(100, int(self._events * min(2.0, BREATH / elapsed)))
-        return int(outcome)
+        return outcome
 
     def _halt(self) -> None:
         """A model is no longer finite, or the watched distance has reached its level."""
-        world, agent = self.world, int(self.world.counts[DIVERGED])
-        sent = int(world.network.counts[SENT])
+        agent = self._count("diverged")
         if agent != NOBODY:
             raise DivergenceError(
-                f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
-                f"time {self.now:g} s, after {sent} communications: {self.models[agent][:4]}"
+                f"the model of agent {self.setup.problem.names[agent]} is no longer finite at time "
+                f"{self.now:g} s, after {self._count('sent')} communications: "
+                f"{self.models[agent][:4]}"
             )
         assert self.watch is not None
-        self.watch.reached = float(world.times[REACHED_AT]), int(world.counts[REACHED_AT_SENT])
+        self.watch.reached = float(self.run["reached_at"][0]), self._count("reached_sent")
         self.finished = True
-
-    def _grow(self) -> None:
-        """Twice the room for messages on their way, and for their events."""
-        self.pool = grow(self.pool)
-        queue = make_queue(self._fixed_events + len(self.pool.slots))
-        old = self.world.queue
-        size = old.counts[SIZE]
-        queue.entries[:size] = old.entries[:size]
-        queue.counts[:] = old.counts
-        self.world = self.world._replace(queue=queue)
 
     def stop(self) -> None:
         """End the run from outside: a metric that is checked at samples has reached its level."""
@@ -159,11 +179,10 @@ class CompiledEngine:
 
     def check(self) -> None:
         """The law of conservation, at the end of a run."""
-        entries, counts = self.world.queue.entries, self.world.queue.counts
+        items = self.arrays["entries"]["item"][: self._count("size")]
         arrival = rounds.ARRIVAL if self._synchronous else gossip.ARRIVAL
-        waiting = np.count_nonzero(entries["item"][: counts[SIZE]] % KINDS == arrival)
-        sent, delivered, dropped = self.world.network.counts[[SENT, DELIVERED, DROPPED]]
-        in_flight = sent - delivered - dropped
+        waiting = np.count_nonzero(items % KINDS == arrival)
+        in_flight = self.counters()["in_flight"]
         assert in_flight == waiting, f"{in_flight} in flight, {waiting} in the queue"
 
 

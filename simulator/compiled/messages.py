@@ -7,11 +7,13 @@ linked list, and so does each mailbox.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+
+from simulator.compiled.memory import ADDRESS, Fields, row, view
 
 REQUEST, REPLY, HELLO = range(3)
 NONE = -1
@@ -21,61 +23,70 @@ SLOT = np.dtype(
         ("sent_at", np.float64),
         #: The sender's send number (mp), or the version of the link at the asking end (admm).
         ("number", np.int64),
+        #: The directed edge at the sender's end and the one at the receiver's.
         ("edge", np.int64),
-        ("next", np.int32),
-        ("kind", np.int32),
-    ]
+        ("back", np.int64),
+        ("receiver", np.int64),
+        ("kind", np.int64),
+        #: The next free slot, or the next one in the mailbox.
+        ("next", np.int64),
+    ],
+    align=True,
 )
-FIRST_FREE, FREE = range(2)
+FIELDS: Fields = [
+    ("slots", ADDRESS),
+    ("slot_count", np.int64),
+    ("first_free", np.int64),
+    ("free_slots", np.int64),
+    #: What messages say: (slots, parts, numbers).
+    ("payloads", ADDRESS),
+    ("parts", np.int64),
+    ("numbers", np.int64),
+]
 
 
-class Pool(NamedTuple):
-    """Slots (capacity,), and what they say: payloads (capacity, 1 or 2, numbers a message).
-
-    A reply takes its request's slot.  admm's reply keeps the request in part 0, because the asking
-    end needs what it sent, and has its own payload in part 1.
-    """
-
-    slots: NDArray[Any]
-    payloads: NDArray[np.float64]
-    counts: NDArray[np.int64]
-
-
-def make_pool(capacity: int, parts: int, numbers: int) -> Pool:
-    """A pool of free slots."""
-    pool = Pool(
-        np.zeros(capacity, SLOT),
-        np.zeros((capacity, parts, numbers)),
-        np.array([0, capacity]),
-    )
-    pool.slots["next"] = np.arange(1, capacity + 1)
-    pool.slots["next"][-1] = NONE
-    return pool
-
-
-def grow(pool: Pool) -> Pool:
-    """A pool of twice the size with the same messages in the same slots."""
-    old, (_, parts, numbers) = len(pool.slots), pool.payloads.shape
-    grown = make_pool(2 * old, parts, numbers)
-    grown.slots[:old] = pool.slots
-    grown.payloads[:old] = pool.payloads
-    grown.slots["next"][-1] = pool.counts[FIRST_FREE]
-    grown.counts[:] = old, old + pool.counts[FREE]
-    return grown
+def resize(run: NDArray[Any], count: int, old: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Slots and payloads for ``count`` messages, those of the old ones in their places."""
+    slots = np.zeros(count, SLOT)
+    payloads = np.zeros((count, int(run["parts"][0]), int(run["numbers"][0])))
+    before = len(old[0]) if old else 0
+    slots["next"] = np.arange(1, count + 1)
+    slots["next"][-1] = run["first_free"][0] if old else NONE
+    if old:
+        slots[:before], payloads[:before] = old
+    run["first_free"], run["slot_count"] = before, count
+    run["free_slots"] += count - before
+    return slots, payloads
 
 
 @njit(cache=True)
-def take(pool: Pool) -> int:
+def slot_of(run: Any, slot: int) -> Any:
+    """The message in a slot."""
+    return view(run.slots, run.slot_count, SLOT)[slot]
+
+
+@njit(cache=True)
+def payload(run: Any, slot: int, part: int) -> Any:
+    """What a message says, (numbers,).
+
+    A reply takes its request's slot.  admm's keeps the request in part 0, because the asking end
+    needs what it sent, and has its own payload in part 1.
+    """
+    return row(run.payloads, slot * run.parts + part, run.numbers)
+
+
+@njit(cache=True)
+def take(run: Any) -> int:
     """A free slot; there always is one, see ``gossip.advance``."""
-    slot = pool.counts[FIRST_FREE]
-    pool.counts[FIRST_FREE] = pool.slots[slot].next
-    pool.counts[FREE] -= 1
+    slot = run.first_free
+    run.first_free = slot_of(run, slot).next
+    run.free_slots -= 1
     return slot
 
 
 @njit(cache=True)
-def give_back(pool: Pool, slot: int) -> None:
+def give_back(run: Any, slot: int) -> None:
     """The message is done with."""
-    pool.slots[slot].next = pool.counts[FIRST_FREE]
-    pool.counts[FIRST_FREE] = slot
-    pool.counts[FREE] += 1
+    slot_of(run, slot).next = run.first_free
+    run.first_free = slot
+    run.free_slots += 1

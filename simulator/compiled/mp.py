@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -12,115 +12,120 @@ from scipy.sparse import csr_array
 
 from simulator.compiled import gossip, rounds
 from simulator.compiled.dispatch import implement
-from simulator.compiled.messages import HELLO, NONE, REQUEST, Pool, give_back
-from simulator.compiled.world import STALE, World, updated
+from simulator.compiled.memory import ADDRESS, row
+from simulator.compiled.messages import HELLO, NONE, REQUEST, give_back, payload, slot_of
+from simulator.compiled.world import FIELDS, agent_of, edge_of, updated
 from simulator.setup import Setup
 
-Floats = NDArray[np.float64]
+LAYOUT = np.dtype(
+    [
+        *FIELDS,
+        #: The right-hand side of equation 6 for the copies as they are now (n, p).
+        ("update", ADDRESS),
+        #: Θ̃ (edges, p).
+        ("copies", ADDRESS),
+        #: What the agents have sent in the current round (n, p), of a synchronous run.
+        ("round_models", ADDRESS),
+    ],
+    align=True,
+)
 
 
-class MP(NamedTuple):
-    """Models and right-hand sides of equation 6 (n, p), copies Θ̃ (edges, p), D_ii (1 + μ c_i) (n).
-
-    ``sent`` (n, p) is what the agents have sent in the current round, of a synchronous run.
-    """
-
-    models: Floats
-    update: Floats
-    copies: Floats
-    scale: Floats
-    sent: Floats
-
-
-def make_mp(setup: Setup) -> MP:
-    """The rule's start; the models and copies of the setup are taken over, not copied."""
+def make(run: NDArray[Any], setup: Setup, edges: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """The rule's arrays; the models and copies of the setup are taken over, not copied."""
     problem, mu = setup.problem, setup.scenario.algorithm.trade_off
     anchor = mu * problem.confidence
     # Who has no neighbours never solves.
     scale = np.where(problem.D > 0, problem.D, 1.0) * (1.0 + anchor)
-    update = (anchor / (1.0 + anchor))[:, None] * problem.solitary
-    own_copies = csr_array(
-        (problem.W.data, np.arange(len(setup.copies)), setup.indptr),
-        shape=(problem.n, len(setup.copies)),
-    )
-    update += (own_copies @ setup.copies) / scale[:, None]
-    sent = np.empty_like(update) if setup.scenario.algorithm.mode == "sync" else np.empty((0, 1))
-    return MP(setup.models, update, setup.copies, scale, sent)
+    edges["weight"] = problem.W.data / np.repeat(scale, np.diff(setup.indptr))
+    shape = (problem.n, len(edges))
+    sums = csr_array((edges["weight"], np.arange(len(edges)), setup.indptr), shape=shape)
+    update = sums @ setup.copies
+    update += (anchor / (1.0 + anchor))[:, None] * problem.solitary
+    rounds = setup.scenario.algorithm.mode == "sync"
+    return {
+        "models": setup.models,
+        "copies": setup.copies,
+        "update": update,
+        "round_models": np.empty_like(update) if rounds else np.empty(0),
+    }
 
 
 @njit(cache=True)
-def _absorb(world: World, rule: MP, i: int, edge: int, model: Floats) -> None:
+def _absorb(run: Any, i: int, edge: int, model: Any) -> None:
     """Replace agent i's copy of the neighbour's model at ``edge``."""
-    gain = world.edges[edge].weight / rule.scale[i]
-    update, copy = rule.update[i], rule.copies[edge]
-    for x in range(len(model)):
+    gain = edge_of(run, edge).weight
+    update, copy = row(run.update, i, run.p), row(run.copies, edge, run.p)
+    for x in range(run.p):
         update[x] += gain * (model[x] - copy[x])
         copy[x] = model[x]
 
 
 @njit(cache=True)
-def _solve(world: World, rule: MP, i: int) -> None:
+def _solve(run: Any, i: int) -> None:
     """Equation 6."""
-    rule.models[i, :] = rule.update[i]
-    updated(world, i, rule.models[i])
+    model, update = row(run.models, i, run.p), row(run.update, i, run.p)
+    for x in range(run.p):
+        model[x] = update[x]
+    updated(run, i)
 
 
 @njit(cache=True)
-def _number(world: World, i: int) -> int:
-    """The agent's next send number."""
-    world.agents[i].sends += 1
-    return world.agents[i].sends
+def _tell(run: Any, i: int, place: Any) -> None:
+    """Write the agent's model into a message."""
+    model = row(run.models, i, run.p)
+    for x in range(run.p):
+        place[x] = model[x]
 
 
 # --- asynchronous: agents.agent.AnswersThenSolves ------------------------------------------------
 @njit(cache=True)
-def _tick(world: World, pool: Pool, rule: MP, i: int, edge: int) -> None:
-    slot = gossip.dispatch(world, pool, REQUEST, edge, i, _number(world, i))
+def _tick(run: Any, i: int, edge: int) -> None:
+    agent = agent_of(run, i)
+    agent.sends += 1
+    slot = gossip.dispatch(run, REQUEST, edge, i, agent.sends)
     if slot != NONE:
-        pool.payloads[slot, 0, :] = rule.models[i]
+        _tell(run, i, payload(run, slot, 0))
 
 
 @njit(cache=True)
-def _handle(world: World, pool: Pool, rule: MP, i: int, slot: int) -> None:
-    message, edges = pool.slots[slot], world.edges
-    kind, number, sent_at = message.kind, message.number, message.sent_at
-    edge = edges[message.edge].back
-    fresh = number > edges[edge].version
+def _handle(run: Any, i: int, slot: int) -> None:
+    message = slot_of(run, slot)
+    kind, edge = message.kind, message.back
+    own = edge_of(run, edge)
+    fresh = message.number > own.version
     if fresh:
-        edges[edge].version = number
-        edges[edge].sent_at = sent_at
+        own.version = message.number
+        own.sent_at = message.sent_at
         # Absorbing leaves the model as it is, so the answer may come after it.
-        _absorb(world, rule, i, edge, pool.payloads[slot, 0])
+        _absorb(run, i, edge, payload(run, slot, 0))
     else:
-        world.counts[STALE] += 1
+        run.stale += 1
     if kind == REQUEST:
-        if gossip.answer(world, pool, slot, edge, i, _number(world, i)):
-            pool.payloads[slot, 0, :] = rule.models[i]
+        agent = agent_of(run, i)
+        agent.sends += 1
+        if gossip.answer(run, slot, i, own.neighbour, agent.sends):
+            _tell(run, i, payload(run, slot, 0))
     else:
-        give_back(pool, slot)
+        give_back(run, slot)
     if fresh and kind != HELLO:
-        gossip.compute(world, pool, rule, i, 0)
-
-
-@njit(cache=True)
-def _finish(world: World, pool: Pool, rule: MP, i: int) -> None:
-    _solve(world, rule, i)
+        gossip.compute(run, i, 0)
 
 
 # --- synchronous: agents.agent.RoundAgent --------------------------------------------------------
 @njit(cache=True)
-def _prepare(world: World, rule: MP, i: int) -> None:
-    rule.sent[i, :] = rule.models[i]
+def _prepare(run: Any, i: int) -> None:
+    _tell(run, i, row(run.round_models, i, run.p))
 
 
 @njit(cache=True)
-def _absorb_round(world: World, rule: MP, i: int, edge: int) -> None:
-    _absorb(world, rule, i, edge, rule.sent[world.edges[edge].neighbour])
+def _absorb_round(run: Any, i: int, edge: int) -> None:
+    _absorb(run, i, edge, row(run.round_models, edge_of(run, edge).neighbour, run.p))
 
 
-implement(gossip.tick, MP, _tick)
-implement(gossip.handle, MP, _handle)
-implement(gossip.finish, MP, _finish)
-implement(rounds.solve, MP, _solve)
-implement(rounds.prepare, MP, _prepare)
-implement(rounds.absorb, MP, _absorb_round)
+implement(gossip.tick, LAYOUT, _tick)
+implement(gossip.handle, LAYOUT, _handle)
+implement(gossip.finish, LAYOUT, _solve)
+implement(rounds.solve, LAYOUT, _solve)
+implement(rounds.prepare, LAYOUT, _prepare)
+implement(rounds.absorb, LAYOUT, _absorb_round)

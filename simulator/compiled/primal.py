@@ -7,7 +7,7 @@ argmin_θ (a_i/2)‖θ − v‖² + b_i L_i(θ) with b_i = μ D_ii, for all agen
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from agents.losses import GradientSteps, Kinked, Loss, design
 from agents.proximal import prox_box, prox_logistic, prox_quadratic
 from simulator import scenario
+from simulator.compiled.memory import ADDRESS, Fields, row, view
 from simulator.setup import Setup
 
 Floats = NDArray[np.float64]
@@ -25,68 +26,54 @@ QUADRATIC, ABSOLUTE, HINGE, LOGISTIC = range(4)
 _NAMES = ("quadratic", "absolute", "hinge", "logistic")
 
 
-class Primal(NamedTuple):
-    """The data of all agents in the form that the step needs; arrays not in use have length 0."""
-
-    method: int
-    a: Floats
-    b: Floats
+FIELDS: Fields = [
+    ("method", np.int64),
+    #: The factors a and b (n).
+    ("a", ADDRESS),
+    ("b", ADDRESS),
     #: AFFINE: θ = shrink·v + shift; (n, p, p) and (n, p).
-    shrink: Floats
-    shift: Floats
-    #: The others: points (M, p) end to end, targets (M), each agent's first point, duals (M).
-    Z: Floats
-    t: Floats
-    offsets: NDArray[np.int64]
-    dual: Floats
-    low: float
+    ("shrink", ADDRESS),
+    ("shift", ADDRESS),
+    #: The others: points (M, p) end to end, targets (M), each agent's first one, duals (M).
+    ("points", ADDRESS),
+    ("targets", ADDRESS),
+    ("offsets", ADDRESS),
+    ("duals", ADDRESS),
+    #: BOX: the least dual is this many times b.
+    ("lowest", np.float64),
     #: GRADIENT: the loss, how many steps, and their length (n), 0 for the subgradient method's.
-    loss: int
-    steps: int
-    length: Floats
+    ("loss", np.int64),
+    ("steps", np.int64),
+    ("lengths", ADDRESS),
     #: v, (p,).
-    scratch: Floats
+    ("scratch", ADDRESS),
+]
 
 
-def make_primal(setup: Setup, a: Floats) -> Primal:
-    """The primal problems of a run; a (n) is the factor of the quadratic term."""
+def make(run: NDArray[Any], setup: Setup, a: Floats) -> dict[str, NDArray[Any]]:
+    """The data of all agents in the form that the step needs; a (n)."""
     problem, algorithm = setup.problem, setup.scenario.algorithm
-    data, loss, p = problem.data, problem.loss, problem.p
+    data, loss = problem.data, problem.loss
     b = algorithm.trade_off * problem.D
-    none, low, method, steps = np.empty(0), 0.0, GRADIENT, 0
-    shrink, shift = np.empty((0, p, p)), np.empty((0, p))
-    Z, t, dual, length = np.empty((0, p)), none, none, none
+    arrays = {"a": a, "b": b, "offsets": data.offsets.astype(np.int64)}
+    arrays["scratch"] = np.empty(problem.p)
+    run["loss"] = _NAMES.index(loss.name)
     if isinstance(algorithm.primal, scenario.GradientSteps):
-        steps = algorithm.primal.gradient_steps
-        Z, t = design(data.X, data.y), data.y
-        length = _step_lengths(setup, a, b)
+        run["method"], run["steps"] = GRADIENT, algorithm.primal.gradient_steps
+        arrays |= {"points": design(data.X, data.y), "targets": data.y}
+        arrays["lengths"] = _step_lengths(setup, a, b)
     elif loss.name == "quadratic":
-        method = AFFINE
-        shrink, shift = _affine_steps(setup, a, b)
+        run["method"] = AFFINE
+        arrays["shrink"], arrays["shift"] = _affine_steps(setup, a, b)
     elif isinstance(loss, Kinked):
-        method = BOX
-        Z, t, low = loss.boxed(data.X, data.y)
-        dual = np.zeros(len(t))
+        run["method"] = BOX
+        points, targets, run["lowest"] = loss.boxed(data.X, data.y)
+        arrays |= {"points": points, "targets": targets, "duals": np.zeros(len(targets))}
     else:
-        method = NEWTON
-        Z = design(data.X, data.y) * data.y[:, None]
-        dual = 0.5 * np.repeat(b, data.sizes)
-    return Primal(
-        method,
-        a,
-        b,
-        shrink,
-        shift,
-        np.ascontiguousarray(Z),
-        np.ascontiguousarray(t),
-        data.offsets.astype(np.int64),
-        dual,
-        float(low),
-        _NAMES.index(loss.name),
-        steps,
-        length,
-        np.empty(p),
-    )
+        run["method"] = NEWTON
+        arrays["points"] = design(data.X, data.y) * data.y[:, None]
+        arrays["duals"] = 0.5 * np.repeat(b, data.sizes)
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
 def _affine_steps(setup: Setup, a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -120,42 +107,59 @@ def _step_lengths(setup: Setup, a: Floats, b: Floats) -> Floats:
 
 
 @njit(cache=True)
-def primal_step(primal: Primal, i: int, pull_sum: Floats, theta: Floats) -> bool:
+def _points(run: Any, first: int, count: int) -> Any:
+    """Points (count, p) of an agent."""
+    return row(run.points + 8 * run.p * first, 0, count * run.p).reshape((count, run.p))
+
+
+@njit(cache=True)
+def _part(address: int, first: int, count: int) -> Any:
+    """Numbers (count,) from the first one on."""
+    return row(address + 8 * first, 0, count)
+
+
+@njit(cache=True)
+def step(run: Any, i: int, pull_sum: Any, theta: Any) -> bool:
     """Agent i's new model, into ``theta``; False if the limit of passes was reached first."""
-    a, b, v = primal.a[i], primal.b[i], primal.scratch
-    for x in range(len(v)):
+    p = run.p
+    a, b = row(run.a, 0, run.n)[i], row(run.b, 0, run.n)[i]
+    v = row(run.scratch, 0, p)
+    for x in range(p):
         v[x] = pull_sum[x] / a
-    if primal.method == AFFINE:
-        prox_quadratic(primal.shrink[i], primal.shift[i], v, theta)
+    if run.method == AFFINE:
+        shrink = row(run.shrink, i, p * p).reshape((p, p))
+        prox_quadratic(shrink, row(run.shift, i, p), v, theta)
         return True
-    first, end = primal.offsets[i], primal.offsets[i + 1]
-    Z = primal.Z[first:end]
-    if primal.method == BOX:
-        t, dual = primal.t[first:end], primal.dual[first:end]
-        return prox_box(Z, t, primal.low * b, b, a, v, dual, theta)
-    if primal.method == NEWTON:
-        return prox_logistic(Z, a, b, v, primal.dual[first:end], theta)
-    _gradient_steps(primal, a, b, v, Z, primal.t[first:end], primal.length[i], theta)
+    offsets = view(run.offsets, run.n + 1, np.int64)
+    first, count = offsets[i], offsets[i + 1] - offsets[i]
+    Z = _points(run, first, count)
+    if run.method == BOX:
+        t, dual = _part(run.targets, first, count), _part(run.duals, first, count)
+        return prox_box(Z, t, run.lowest * b, b, a, v, dual, theta)
+    if run.method == NEWTON:
+        return prox_logistic(Z, a, b, v, _part(run.duals, first, count), theta)
+    length = row(run.lengths, 0, run.n)[i]
+    _gradient_steps(run, a, b, v, Z, _part(run.targets, first, count), length, theta)
     return True
 
 
 @njit(cache=True)
 def _gradient_steps(
-    primal: Primal, a: float, b: float, v: Floats, Z: Floats, y: Floats, length: float, theta: Floats
+    run: Any, a: float, b: float, v: Any, Z: Any, y: Any, length: float, theta: Any
 ) -> None:
     """``agents.losses.GradientSteps``."""
-    gradient = np.empty_like(theta)
-    for s in range(primal.steps):
+    gradient = np.empty(run.p)
+    for s in range(run.steps):
         gradient[:] = 0.0
         for k in range(len(y)):
             prediction = 0.0
-            for x in range(len(theta)):
+            for x in range(run.p):
                 prediction += Z[k, x] * theta[x]
-            slope = _slope(primal.loss, prediction, y[k])
-            for x in range(len(theta)):
+            slope = _slope(run.loss, prediction, y[k])
+            for x in range(run.p):
                 gradient[x] += slope * Z[k, x]
         size = length if length > 0.0 else 2.0 / (a * (s + 2))
-        for x in range(len(theta)):
+        for x in range(run.p):
             theta[x] -= size * (a * (theta[x] - v[x]) + b * gradient[x])
 
 

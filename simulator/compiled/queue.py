@@ -7,38 +7,31 @@ faster where it no longer fits the processor's cache.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
+
+from simulator.compiled.memory import ADDRESS, Fields, view
 
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
-ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)])
-SIZE, SCHEDULED = range(2)
-
-
-class Queue(NamedTuple):
-    """Entries (capacity,), the first ``counts[SIZE]`` of them in use."""
-
-    entries: NDArray[Any]
-    counts: NDArray[np.int64]
-
-
-def make_queue(capacity: int) -> Queue:
-    """An empty queue; whoever makes it knows how many events there can be at a time."""
-    return Queue(np.empty(capacity, ENTRY), np.zeros(2, np.int64))
+ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
+FIELDS: Fields = [
+    ("entries", ADDRESS),
+    ("capacity", np.int64),
+    #: How many entries are in use, and how many events have ever been scheduled.
+    ("size", np.int64),
+    ("scheduled", np.int64),
+]
 
 
 @njit(cache=True)
-def push(queue: Queue, time: float, kind: int, index: int) -> None:
+def push(run: Any, time: float, kind: int, index: int) -> None:
     """Let something happen at a time, after all that is already to happen at that time."""
-    entries, counts = queue.entries, queue.counts
-    place = counts[SIZE]
-    counts[SIZE] += 1
-    order = counts[SCHEDULED]
-    counts[SCHEDULED] += 1
+    entries = view(run.entries, run.capacity, ENTRY)
+    place = run.size
+    run.size += 1
     while place > 0:
         parent = (place - 1) >> 2
         # The new one is the last of its time, so it never passes an equal.
@@ -48,43 +41,42 @@ def push(queue: Queue, time: float, kind: int, index: int) -> None:
         place = parent
     entry = entries[place]
     entry.time = time
-    entry.order = order
+    entry.order = run.scheduled
     entry.item = index * KINDS + kind
+    run.scheduled += 1
 
 
 @njit(cache=True)
-def pop(queue: Queue) -> tuple[float, int]:
-    """Take out the next (time, item)."""
-    entries, counts = queue.entries, queue.counts
-    time, item = entries[0].time, entries[0].item
-    counts[SIZE] -= 1
-    size = counts[SIZE]
-    last_time, last_order, last_item = (
-        entries[size].time,
-        entries[size].order,
-        entries[size].item,
-    )
+def next_time(run: Any) -> float:
+    """When the next event happens; there is one."""
+    return view(run.entries, run.capacity, ENTRY)[0].time
+
+
+@njit(cache=True)
+def pop(run: Any) -> int:
+    """Take out the next item, and set the clock to its time."""
+    entries = view(run.entries, run.capacity, ENTRY)
+    run.now = entries[0].time
+    item = entries[0].item
+    run.size -= 1
+    size = run.size
+    last = entries[size]
+    time, order = last.time, last.order
     place = 0
     while True:
         child = 4 * place + 1
         if child >= size:
             break
-        best = child
-        best_time = entries[child].time
+        best, best_time = child, entries[child].time
         for other in range(child + 1, min(child + 4, size)):
             other_time = entries[other].time
             if other_time < best_time or (
                 other_time == best_time and entries[other].order < entries[best].order
             ):
                 best, best_time = other, other_time
-        if last_time < best_time or (
-            last_time == best_time and last_order < entries[best].order
-        ):
+        if time < best_time or (time == best_time and order < entries[best].order):
             break
         entries[place] = entries[best]
         place = best
-    entry = entries[place]
-    entry.time = last_time
-    entry.order = last_order
-    entry.item = last_item
-    return time, item
+    entries[place] = last
+    return item

@@ -12,150 +12,153 @@ from typing import Any
 
 from numba import njit
 
-from simulator.compiled.gossip import BREATHE, ENOUGH_SENT, HALTED, TIME_IS_UP
-from simulator.compiled.network import DELIVERED, SENT, send
-from simulator.compiled.queue import KINDS, SIZE, pop, push
-from simulator.compiled.world import HALT, NOW, WORKING, World, compute_time
+from simulator.compiled.draws import low
+from simulator.compiled.gossip import BREATHE, DRAWS_ARE_LOW, ENOUGH_SENT, HALTED, TIME_IS_UP
+from simulator.compiled.network import send
+from simulator.compiled.queue import KINDS, next_time, pop, push
+from simulator.compiled.world import agent_of, compute_time, edge_of
 
 #: Kinds of events.  The barrier opens for an agent; a message arrives, or is sent again; an agent
 #: has got all its messages; it has finished computing.
 BEGIN, ARRIVAL, AGAIN, COMPLETE, COMPUTED = range(5)
 
 
-def solve(world: World, rule: Any, i: int) -> None:
+def solve(run: Any, i: int) -> None:
     """Agent i's costly step."""
     raise NotImplementedError
 
 
-def prepare(world: World, rule: Any, i: int) -> None:
+def prepare(run: Any, i: int) -> None:
     """Agent i puts down what it tells its neighbours in this round."""
     raise NotImplementedError
 
 
-def absorb(world: World, rule: Any, i: int, edge: int) -> None:
+def absorb(run: Any, i: int, edge: int) -> None:
     """Agent i takes in what the neighbour at ``edge`` has told it."""
     raise NotImplementedError
 
 
 @njit(cache=True)
-def advance(world: World, rule: Any, until: float, enough: float, breath: int) -> int:
+def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     """Go on up to a time, or to a round's end by which so many messages are sent."""
-    counts, times, queue = world.counts, world.times, world.queue
-    if counts[WORKING] == 0:
-        open_barrier(world)
+    run = runs[0]
+    if run.working == 0:
+        _open_barrier(run)
     for _ in range(breath):
-        if queue.counts[SIZE] == 0 or queue.entries[0].time > until:
-            times[NOW] = until
+        if low(run):
+            return DRAWS_ARE_LOW
+        if next_time(run) > until:
+            run.now = until
             return TIME_IS_UP
-        now, item = pop(queue)
-        times[NOW] = now
+        item = pop(run)
         kind, index = item % KINDS, item // KINDS
         if kind == ARRIVAL:
-            _arrive(world, index)
+            _arrive(run, index)
         elif kind == AGAIN:
-            _transmit(world, index, world.edges[world.edges[index].back].neighbour)
+            _transmit(run, index, edge_of(run, edge_of(run, index).back).neighbour)
         elif kind == BEGIN:
-            _begin(world, rule, index)
+            _begin(run, index)
         elif kind == COMPLETE:
-            world.agents[index].complete = True
-            if world.agents[index].waiting:
-                _close(world, rule, index)
+            _complete(run, index)
         else:
-            _computed(world, rule, index)
-        if counts[HALT]:
+            _computed(run, index)
+        if run.halt:
             return HALTED
-        if counts[WORKING] == 0:  # the round is over
-            open_barrier(world)
-            if world.network.counts[SENT] >= enough:
+        if run.working == 0:  # the round is over
+            _open_barrier(run)
+            if run.sent >= enough:
                 return ENOUGH_SENT
     return BREATHE
 
 
 @njit(cache=True)
-def open_barrier(world: World) -> None:
+def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
-    world.counts[WORKING] = len(world.agents)
-    for i in range(len(world.agents)):
-        push(world.queue, world.times[NOW], BEGIN, i)
+    run.working = run.n
+    for i in range(run.n):
+        push(run, run.now, BEGIN, i)
 
 
 @njit(cache=True)
-def _begin(world: World, rule: Any, i: int) -> None:
-    if world.agents[i].degree == 0:
-        world.counts[WORKING] -= 1
-    elif world.solves_before:
-        _compute(world, rule, i)
+def _begin(run: Any, i: int) -> None:
+    if agent_of(run, i).degree == 0:
+        run.working -= 1
+    elif run.solves_before:
+        _compute(run, i)
     else:
-        _send_all(world, rule, i)
+        _send_all(run, i)
 
 
 @njit(cache=True)
-def _compute(world: World, rule: Any, i: int) -> None:
-    duration = compute_time(world, i)
+def _compute(run: Any, i: int) -> None:
+    duration = compute_time(run, i)
     if duration > 0.0:
-        push(world.queue, world.times[NOW] + duration, COMPUTED, i)
+        push(run, run.now + duration, COMPUTED, i)
     else:
-        _computed(world, rule, i)
+        _computed(run, i)
 
 
 @njit(cache=True)
-def _computed(world: World, rule: Any, i: int) -> None:
-    solve(world, rule, i)
-    if world.solves_before:
-        _send_all(world, rule, i)
+def _computed(run: Any, i: int) -> None:
+    solve(run, i)
+    if run.solves_before:
+        _send_all(run, i)
     else:
-        world.counts[WORKING] -= 1
+        run.working -= 1
 
 
 @njit(cache=True)
-def _send_all(world: World, rule: Any, i: int) -> None:
-    agent = world.agents[i]
-    prepare(world, rule, i)
-    agent.sent_at = world.times[NOW]
+def _send_all(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
+    prepare(run, i)
+    agent.sent_at = run.now
     for edge in range(agent.first, agent.first + agent.degree):
-        _transmit(world, edge, i)
+        _transmit(run, edge, i)
     agent.waiting = True
     if agent.complete:  # the neighbours were faster; only where solving comes before sending
-        _absorb_all(world, rule, i)
-        world.counts[WORKING] -= 1
+        _absorb_all(run, i)
+        run.working -= 1
 
 
 @njit(cache=True)
-def _transmit(world: World, edge: int, sender: int) -> None:
+def _transmit(run: Any, edge: int, sender: int) -> None:
     """Send the message of an edge; if it is lost, again after a while."""
-    lost, time = send(world.network, edge, sender, world.times[NOW])
+    lost, time = send(run, edge, sender)
     if lost:
-        push(world.queue, time + world.retransmit_after, AGAIN, edge)
+        push(run, time + run.retransmit_after, AGAIN, edge)
     else:
-        push(world.queue, time, ARRIVAL, edge)
+        push(run, time, ARRIVAL, edge)
 
 
 @njit(cache=True)
-def _arrive(world: World, edge: int) -> None:
-    world.network.counts[DELIVERED] += 1
-    i = world.edges[edge].neighbour
-    agent = world.agents[i]
+def _arrive(run: Any, edge: int) -> None:
+    run.delivered += 1
+    i = edge_of(run, edge).neighbour
+    agent = agent_of(run, i)
     agent.inbox += 1
     if agent.inbox == agent.degree:
-        push(world.queue, world.times[NOW], COMPLETE, i)
+        push(run, run.now, COMPLETE, i)
 
 
 @njit(cache=True)
-def _absorb_all(world: World, rule: Any, i: int) -> None:
-    agent = world.agents[i]
+def _complete(run: Any, i: int) -> None:
+    """All messages are there; go on, unless still computing what to send."""
+    agent_of(run, i).complete = True
+    if not agent_of(run, i).waiting:
+        return
+    _absorb_all(run, i)
+    if run.solves_before:
+        run.working -= 1
+    else:
+        _compute(run, i)
+
+
+@njit(cache=True)
+def _absorb_all(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
-        absorb(world, rule, i, edge)
-        world.edges[edge].sent_at = world.agents[world.edges[edge].neighbour].sent_at
+        absorb(run, i, edge)
+        edge_of(run, edge).sent_at = agent_of(run, edge_of(run, edge).neighbour).sent_at
     agent.inbox = 0
     agent.complete = False
     agent.waiting = False
-
-
-@njit(cache=True)
-def _close(world: World, rule: Any, i: int) -> None:
-    """Agent i has sent and received everything."""
-    _absorb_all(world, rule, i)
-    if world.solves_before:
-        world.counts[WORKING] -= 1
-    else:
-        _compute(world, rule, i)

@@ -1,0 +1,84 @@
+"""The ceiling: the same ticks, partners, draws and queue operations as a gossip run, no learning.
+
+The loop is written out in one function, with a tick and two messages an exchange; messages carry
+nothing.  No engine with this queue and these random numbers can be faster than this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from simulator.compiled import draws, network, queue, world
+from simulator.compiled.memory import attach
+from simulator.compiled.queue import KINDS, pop, push
+from simulator.compiled.world import AGENT, EDGE
+from simulator.compiled.memory import view
+from simulator.setup import Setup
+
+LAYOUT = np.dtype(world.FIELDS, align=True)
+TICK, REQUEST, REPLY = range(3)
+
+
+@njit(cache=True)
+def _loop(runs: Any, until: float) -> bool:
+    """Run to a time; False if the random numbers ran low before."""
+    run = runs[0]
+    agents, edges = view(run.agents, run.n, AGENT), view(run.edges, run.edge_count, EDGE)
+    if run.started == 0:
+        for i in range(run.n):
+            push(run, draws.draw(run, draws.CLOCK), TICK, i)
+        run.started = 1
+    while True:
+        if draws.low(run):
+            return False
+        if queue.next_time(run) > until:
+            return True
+        item = pop(run)
+        kind, index = item % KINDS, item // KINDS
+        if kind == TICK:
+            agent = agents[index]
+            u = draws.draw(run, draws.PEERS)
+            edge = agent.first + min(int(u * agent.degree), agent.degree - 1)
+            lost, arrival = network.send(run, edge, index)
+            if not lost:
+                push(run, arrival, REQUEST, edge)
+            push(run, run.now + draws.draw(run, draws.CLOCK) / agent.rate, TICK, index)
+        else:
+            run.delivered += 1
+            if kind == REQUEST:
+                lost, arrival = network.send(run, edges[index].back, edges[index].neighbour)
+                if not lost:
+                    push(run, arrival, REPLY, edges[index].back)
+
+
+def ceiling(setup: Setup):
+    """A function that runs to a time and returns the number of deliveries so far."""
+    run = np.zeros(1, LAYOUT)
+    n, edge_count = setup.problem.n, len(setup.neighbours)
+    run["n"], run["edge_count"] = n, edge_count
+    blocks = draws.Draws(setup, max(8, n))
+    uplinks, links = network.fill(run, setup)
+    arrays = {
+        "agents": world.make_agents(setup),
+        "edges": world.make_edges(setup),
+        "uplinks": uplinks,
+        "links": links,
+        "draws": blocks.blocks,
+        "cursors": blocks.cursors,
+        "entries": np.empty(100 * n + 1000, queue.ENTRY),
+    }
+    for name, array in arrays.items():
+        attach(run, name, array)
+    run["capacity"], run["block"] = len(arrays["entries"]), blocks.blocks.shape[1]
+    run["reserve"] = 8
+
+    def advance(until: float) -> int:
+        while not _loop(run, until):
+            blocks.refill()
+        assert arrays  # the record has only their addresses
+        return int(run["delivered"][0])
+
+    return advance

@@ -1,0 +1,337 @@
+"""The compiled engine against the SimPy engine: the same events, the same rows, the same models."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simulator.compiled import memory, messages
+from simulator.compiled.engine import CompiledEngine
+from simulator.compiled.queue import ENTRY, FIELDS, KINDS, pop, push
+from simulator.errors import DivergenceError, ScenarioError
+from simulator.plugins import Plugin
+from simulator.scenario import Scenario
+from simulator.setup import RULES
+from simulator.simulation import Result, run
+from tests.conftest import LINEAR, MEANS, build
+
+EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+BURSTY = {
+    "kind": "gilbert_elliott",
+    "mean_good": 2.0,
+    "mean_bad": 1.0,
+    "drop_good": 0.05,
+    "drop_bad": 0.8,
+}
+
+
+def both(scenario: Scenario) -> tuple[Result, Result]:
+    return tuple(run(scenario.model_copy(update={"engine": e})) for e in ("simpy", "compiled"))
+
+
+def assert_same(scenario: Scenario) -> Result:
+    """Times and counts equal, bit for bit; metrics and models to 1e-9."""
+    reference, compiled = both(scenario)
+    for column in EXACT:
+        assert reference.trace[column].tolist() == compiled.trace[column].tolist(), column
+    assert list(reference.trace) == list(compiled.trace)
+    for column in reference.trace.columns.difference(EXACT):
+        np.testing.assert_allclose(
+            compiled.trace[column], reference.trace[column], rtol=1e-9, atol=1e-9, err_msg=column
+        )
+    np.testing.assert_allclose(compiled.models, reference.models, rtol=1e-9, atol=1e-9)
+    for key in ("target", "unfinished_solves"):
+        assert compiled.summary[key] == reference.summary[key]
+    return compiled
+
+
+def latency_laws(file=None):
+    return [
+        0.0,
+        0.25,
+        {"kind": "uniform", "low": 0.1, "high": 0.9},
+        {"kind": "exponential", "mean": 0.4},
+        {"kind": "lognormal", "mean": 0.5, "sigma": 1.5},
+        {"kind": "lognormal", "mean": 0.0, "sigma": 1.0},
+        {"kind": "pareto", "mean": 0.5, "shape": 1.3},
+    ]
+
+
+MEANS_SYNC = {"algorithm__mode": "sync", "record": {"every": 0.7}, "stop": {"time": 20}}
+LINEAR_SYNC = {"algorithm__mode": "sync", "record": {"every": 0.7}, "stop": {"time": 8}}
+CASES = [(MEANS, {"record": {"every": 0.7}}), (LINEAR, {"record": {"every": 0.7}})]
+ALL_CASES = [*CASES, (MEANS, MEANS_SYNC), (LINEAR, LINEAR_SYNC)]
+IDS = ["mp-async", "admm-async", "mp-sync", "admm-sync"]
+NETWORKS = {
+    **{f"latency{k}": {"latency": law} for k, law in enumerate(latency_laws()) if law},
+    "loss": {"latency": 0.3, "drop": 0.3},
+    "bursty": {"latency": {"kind": "exponential", "mean": 0.4}, "drop": BURSTY},
+    "bandwidth": {"latency": 0.1, "drop": 0.2, "bandwidth": 400.0},
+    "fifo": {"latency": {"kind": "pareto", "mean": 1.0, "shape": 1.2}, "fifo": True},
+    "straggler": {
+        "latency": {
+            "kind": "exponential",
+            "mean": 0.2,
+            "per_agent": {"kind": "pareto", "mean": 2, "shape": 1.5},
+        },
+        "drop": 0.1,
+    },
+    "everything": {
+        "latency": {"kind": "uniform", "low": 0, "high": 2},
+        "drop": BURSTY,
+        "bandwidth": 900.0,
+        "fifo": True,
+        "retransmit_after": 0.3,
+    },
+}
+
+
+@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+def test_networks(base, changes, network):
+    latency = network["latency"]
+    if isinstance(latency, dict) and latency.get("mean") == 0 and "mode" in str(changes):
+        changes = {**changes, "stop": {"communications": 500}}
+    assert_same(build(base, **changes, network=network, seed=3))
+
+
+@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
+def test_an_empirical_latency(base, changes, tmp_path):
+    file = tmp_path / "delays.txt"
+    file.write_text("0.1\n0.2\n0.25\n3\n")
+    assert_same(build(base, **changes, network={"latency": {"kind": "empirical", "file": file}}))
+
+
+@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
+@pytest.mark.parametrize(
+    "time",
+    [
+        0.25,
+        {"kind": "exponential", "mean": 0.5},
+        {"kind": "constant", "value": 0.5, "per_agent": {"kind": "uniform", "low": 1, "high": 3}},
+        {"kind": "uniform", "low": 0.0, "high": 3.0},
+    ],
+    ids=["constant", "exponential", "per_agent", "longer than a tick"],
+)
+@pytest.mark.parametrize("latency", [0.25, {"kind": "exponential", "mean": 0.3}])
+def test_computing_times(base, changes, time, latency):
+    """With a constant latency equal to the computing time, ties are the rule."""
+    network = {"latency": latency, "drop": 0.1}
+    result = assert_same(build(base, **changes, network=network, compute={"time": time}))
+    if result.summary["mode"] == "async":
+        assert result.summary["skipped"] > 0
+
+
+@pytest.mark.parametrize(("base", "changes"), CASES, ids=IDS[:2])
+@pytest.mark.parametrize("peers", ["uniform", "weighted"])
+@pytest.mark.parametrize("rate", [3.0, {"kind": "lognormal", "mean": 2, "sigma": 1}])
+def test_clocks(base, changes, peers, rate):
+    assert_same(build(base, **changes, clock={"rate": rate, "peers": peers}))
+
+
+@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
+@pytest.mark.parametrize("start", ["own", "hello", "known", "zero", {"kind": "normal", "scale": 2}])
+def test_starts(base, changes, start):
+    network = {"latency": {"kind": "exponential", "mean": 0.5}, "drop": 0.2}
+    assert_same(build(base, **changes, algorithm__start=start, network=network))
+
+
+def test_admm_from_the_model_propagation_optimum():
+    assert_same(build(LINEAR, algorithm__start="mp", record={"every": 1}))
+
+
+@pytest.mark.parametrize("loss", ["quadratic", "absolute", "hinge", "logistic"])
+@pytest.mark.parametrize("primal", ["exact", {"gradient_steps": 3}], ids=["exact", "gradient"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_losses(loss, primal, mode):
+    assert_same(
+        build(
+            LINEAR,
+            task__loss=loss,
+            algorithm__primal=primal,
+            algorithm__mode=mode,
+            network={"latency": 0.2, "drop": 0.1},
+            record={"every": 1},
+        )
+    )
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_admm_on_means(mode):
+    algorithm = {"kind": "admm", "mu": 0.5, "rho": 0.3, "mode": mode}
+    assert_same(build(MEANS, algorithm=algorithm, network={"latency": 0.1}, stop={"time": 10}))
+
+
+@pytest.mark.parametrize("start", ["own", "hello"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize(("every", "limit"), [(1, 40), (13, 300), (400, 401), (1000, 3)])
+def test_samples_and_stop_by_communications(mode, every, limit, start):
+    """An event, such as a hello to all neighbours, may pass a sample and the limit at once."""
+    scenario = build(
+        MEANS,
+        algorithm={"mode": mode, "start": start},
+        network={"latency": 0.5},
+        stop={"communications": limit},
+        record={"every_communications": every},
+    )
+    assert_same(scenario)
+
+
+@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
+def test_exact_time_to_target(base, changes):
+    network = {"latency": {"kind": "exponential", "mean": 0.3}}
+    metric = "l2_error" if base is MEANS else "distance"
+    free = run(build(base, **changes, network=network, engine="compiled"))
+    level = 0.3 * free.trace[metric].iloc[0] + 0.7 * free.trace[metric].iloc[-1]
+    stop = {"time": 100, "metric": metric, "below": level}
+    result = assert_same(build(base, **{**changes, "stop": stop}, network=network))
+    assert 0 < result.summary["target"]["time"] < 100
+
+
+def test_a_disconnected_graph_with_lonely_agents():
+    graph = {"kind": "gaussian_kernel", "sigma": 0.05, "min_weight": 0.2}
+    scenario = build(MEANS, task__agents=30, graph={**graph, "allow_disconnected": True})
+    assert np.diff(run(scenario).problem.W.indptr).min() == 0
+    assert_same(scenario)
+    network = {"latency": 0.5}
+    assert_same(
+        build(scenario.model_dump(), algorithm__mode="sync", network=network, stop={"time": 9})
+    )
+
+
+def test_messages_outgrow_the_pool():
+    """300 ticks a second and 100 s of latency: far more on their way than agents."""
+    scenario = build(MEANS, clock={"rate": 300}, network={"latency": 100.0}, stop={"time": 3})
+    assert assert_same(scenario).summary["in_flight"] > 5000
+
+
+def test_divergence_is_reported_alike(monkeypatch):
+    huge = {"kind": "normal", "scale": 1e308}
+    scenario = build(MEANS, algorithm__start=huge, network={"latency": 0.1})
+    errors = []
+    for engine in ("simpy", "compiled"):
+        with np.errstate(all="ignore"), pytest.raises(DivergenceError) as error:
+            run(scenario.model_copy(update={"engine": engine}))
+        errors.append(str(error.value).split(":")[0])
+    assert errors[0] == errors[1]
+
+
+def test_a_plugin_needs_the_simpy_engine():
+    class Mine(RULES["mp"]):
+        pass
+
+    scenario = build(MEANS, algorithm__kind="mine", engine="compiled")
+    plugin = Plugin("mine.py", {"mine": Mine}, "0" * 64)
+    with pytest.raises(ScenarioError, match="engine: simpy"):
+        run(scenario, plugin=plugin)
+
+
+latencies = st.sampled_from([law for law in latency_laws() if law and law != 0.0])
+times = st.sampled_from([0.0, 0.25, 0.5, {"kind": "exponential", "mean": 0.3}])
+
+
+@settings(max_examples=40)
+@given(
+    st.data(),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**32),
+    latencies,
+    st.sampled_from([0.0, 0.2, 0.9, BURSTY]),
+    st.sampled_from([None, 300.0, 5000.0]),
+    st.booleans(),
+    times,
+)
+def test_any_scenario(data, mp, sync, seed, latency, drop, bandwidth, fifo, time):
+    network = {"latency": latency, "drop": drop, "bandwidth": bandwidth, "fifo": fifo}
+    stop = {"communications": data.draw(st.integers(1, 400)), "time": 30}
+    record = data.draw(st.sampled_from([{"every": 0.5}, {"every_communications": 7}, {}]))
+    start = data.draw(st.sampled_from(["own", "hello", "known", "zero"]))
+    peers = data.draw(st.sampled_from(["uniform", "weighted"]))
+    scenario = build(
+        MEANS if mp else LINEAR,
+        seed=seed,
+        task__agents=data.draw(st.integers(2, 9)),
+        network=network,
+        compute={"time": time},
+        clock={"peers": peers, "rate": data.draw(st.sampled_from([0.5, 4.0]))},
+        stop=stop,
+        record=record,
+        algorithm__mode="sync" if sync else "async",
+        algorithm__start=start,
+    )
+    try:
+        assert_same(scenario)
+    except ScenarioError as error:  # a component in which nobody has data
+        assert "data" in str(error)
+
+
+# --- the parts -----------------------------------------------------------------------------------
+@given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200))
+def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
+    """None takes the next event out, a number schedules one at that time."""
+    state = np.zeros(1, np.dtype([*FIELDS, ("now", float)], align=True))
+    entries = np.empty(len(operations) + 1, ENTRY)
+    memory.attach(state, "entries", entries)
+    state["capacity"] = len(entries)
+    model = []
+    for number, time in enumerate(operations):
+        if time is not None:
+            push(state[0], float(time), number % KINDS, number)
+            model.append((time, number))
+        elif model:
+            time, number = min(model)
+            model.remove((time, number))
+            assert pop(state[0]) == number * KINDS + number % KINDS
+            assert state["now"][0] == time
+
+
+def test_the_pool_hands_out_each_slot_once_and_grows():
+    state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
+    state["parts"], state["numbers"] = 1, 2
+    arrays = messages.resize(state, 4, ())
+    memory.attach(state, "slots", arrays[0])
+    taken = [messages.take(state[0]) for _ in range(3)]
+    messages.give_back(state[0], taken.pop(1))
+    arrays = messages.resize(state, 8, arrays)
+    memory.attach(state, "slots", arrays[0])
+    assert state["free_slots"] == 6
+    taken += [messages.take(state[0]) for _ in range(6)]
+    assert sorted(taken) == list(range(8))
+
+
+def test_help_does_not_import_numba():
+    code = (
+        "import sys; from simulator.cli import commands\n"
+        "import simulator.compiled\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_stale_compiled_code_is_thrown_away(tmp_path, monkeypatch):
+    """Numba looks at a function's own file only, not at those of the functions that it calls."""
+    from simulator.compiled import engine as module
+
+    class Function:
+        signatures = ()
+        py_func = module._prepare_cache
+
+        class stats:  # noqa: N801
+            cache_path = str(tmp_path)
+
+    old, new = tmp_path / "gossip.advance-1.py311.nbi", tmp_path / "rounds.advance-1.py311.nbi"
+    old.touch()
+    new.touch()
+    import os
+
+    os.utime(old, (0, 0))
+    module._prepare_cache(Function)
+    assert not old.exists()
+    assert new.exists()
+    assert CompiledEngine.__module__ == module.__name__

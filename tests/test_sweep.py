@@ -1,0 +1,364 @@
+"""Sweeps: the plan, the tables, resuming, and workers that die."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from simulator import sweep
+from simulator.cli import commands
+from simulator.errors import ScenarioError, SimulatorError
+from simulator.plugins import load_plugin
+from simulator.scenario_file import load_scenario
+from simulator.simulation import run
+from simulator.store import Store
+from simulator.sweep_plan import Request, TargetLevel, make_plan, read_request
+from simulator.sweep_tables import _curve, mean_interval
+from simulator.workers import Done, Failed, LocalCrew, execute, pack, run_all
+from tests.sweeping import GRID, command, sweep_tables, table_bytes, write_tiny
+
+SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    return write_tiny(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory):
+    """The reference: one worker, undisturbed; 2 × 2 combinations, 2 seeds."""
+    folder = tmp_path_factory.mktemp("sweep")
+    return sweep(write_tiny(folder), GRID, seeds=2, jobs=1, out=folder / "results")
+
+
+# --- the plan -----------------------------------------------------------------------------------
+def test_the_plan_is_the_grid_times_the_seeds_in_order(tiny: Path):
+    plan = make_plan(Request(tiny, GRID, seeds=2))
+    found = [(*r.values.values(), r.scenario.seed) for r in plan.runs]
+    expected = [
+        (mean, drop, seed) for mean in ("10 ms", "1 s") for drop in (0, 0.5) for seed in (0, 1)
+    ]
+    assert found == expected
+    assert plan.runs[-1].scenario.network.latency.mean_value == 1.0
+
+
+def test_seeds_follow_that_of_the_scenario_or_are_listed(tiny: Path):
+    tiny.write_text(tiny.read_text() + "seed: 7\n")
+    assert [r.scenario.seed for r in make_plan(Request(tiny, seeds=3)).runs] == [7, 8, 9]
+    listed = make_plan(Request(tiny, {"seed": [5, 2]}))
+    assert [r.scenario.seed for r in listed.runs] == [5, 2]
+    assert list(listed.axes) == []
+    with pytest.raises(ScenarioError, match="are the same"):
+        make_plan(Request(tiny, {"seed": [5, 2]}, seeds=3))
+
+
+def test_blocks_kinds_and_single_values(tiny: Path):
+    pareto = {"kind": "pareto", "mean": "80 ms", "shape": 2.5}
+    grid = {"network.latency": ["50 ms", pareto], "algorithm.kind": ["mp", "solitary"]}
+    plan = make_plan(Request(tiny, grid | {"network.drop": [0.1]}))
+    assert list(plan.axes) == ["network.latency", "algorithm.kind"]
+    assert {r.scenario.network.drop.rate for r in plan.runs} == {0.1}
+    assert [r.scenario.algorithm.kind for r in plan.runs] == ["mp", "solitary"] * 2
+    assert plan.runs[2].scenario.network.latency.kind == "pareto"
+
+
+def test_numpy_values_are_numbers(tiny: Path):
+    request = Request(tiny).with_settings([("graph.sigma", np.linspace(0.5, 1.0, 2))])
+    assert [r.scenario.graph.sigma for r in make_plan(request).runs] == [0.5, 1.0]
+    for values in ([object()], 3):
+        with pytest.raises(ScenarioError, match=r"--set graph\.sigma"):
+            Request(tiny).with_settings([("graph.sigma", values)])
+
+
+def test_a_sweep_file_says_the_same(tiny: Path):
+    file = tiny.parent / "mine.yaml"
+    file.write_text(
+        "base: tiny.yaml\ngrid:\n  network.latency.mean: [10 ms, 1 s]\n"
+        "  network.drop: [0, 0.5]\nseeds: 2\ntarget: distance=1%\n"
+    )
+    plan = make_plan(read_request(file))
+    assert plan.name == "mine"
+    same = make_plan(Request(tiny, GRID, seeds=2, target="distance=1%"))
+    assert plan.runs == same.runs
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("grid: {network.drop: [0, 1]}\n", "base: missing key"),
+        ("base: tiny.yaml\ngird: {}\n", "gird: unknown key; did you mean 'grid'?"),
+        ("base: tiny.yaml\ngrid: {network.drop: 0}\n", "2:22: grid.network.drop: must be a list"),
+        ("base: tiny.yaml\ngrid: {network.drop: []}\n", "must be a list of one or more"),
+        ("base: tiny.yaml\ngrid: {network.drop: [0, 0]}\n", "the value 0 is given twice"),
+        ("base: tiny.yaml\ngrid: {network.drop: [0, 2]}\n", "2:26: grid.network.drop: must be at"),
+        ("base: tiny.yaml\nseeds: 0\n", "2:8: seeds: must be a whole number"),
+        ("base: nothing.yaml\n", "no such file"),
+        ("base: tiny.yaml\ntarget: speed=1\n", "unknown metric"),
+    ],
+)
+def test_wrong_sweep_files_name_the_place(tiny: Path, text: str, message: str):
+    file = tiny.parent / "wrong.yaml"
+    file.write_text(text)
+    with pytest.raises(SimulatorError) as error:
+        make_plan(read_request(file))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["network.dorp=0,1"], "network.dorp: unknown key"),
+        (["network.drop=0,,1"], "network.drop"),
+        (["network.drop="], "the value is missing"),
+        (["network.drop=0.1,0.1"], "given twice"),
+        (["network.drop=0,0.2", "network.drop=0.5"], "given twice"),
+        (["network.latency.mean=50 ms,0.05"], "are the same run"),
+        (["algorithm.mode=async,sync", "network.drop=0.5,1"], "never ends"),
+        (["network.drop=0,2,3"], "(got 2)"),
+    ],
+)
+def test_errors_come_before_the_first_run(tiny: Path, settings: list[str], message: str):
+    words = ["sweep", str(tiny), "--out", str(tiny.parent / "results")]
+    for setting in settings:
+        words += ["--set", setting]
+    result = CliRunner().invoke(commands, words)
+    assert isinstance(result.exception, SimulatorError)
+    assert message in str(result.exception)
+    assert not (tiny.parent / "results").exists()
+
+
+def test_all_wrong_combinations_are_reported(tiny: Path):
+    with pytest.raises(ScenarioError) as error:
+        make_plan(Request(tiny, {"network.drop": [0, 2, 3]}))
+    assert "(got 2)" in str(error.value)
+    assert "(got 3)" in str(error.value)
+
+
+def test_dry_run_lists_and_writes_nothing(tiny: Path):
+    out = tiny.parent / "results"
+    words = ["sweep", str(tiny), *SETTINGS, "--seeds", "2", "--out", str(out), "--dry-run"]
+    result = CliRunner().invoke(commands, words)
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    assert len(lines) == 9
+    assert lines[3].startswith("network.latency.mean=10 ms  network.drop=0.5  seed=1  ")
+    assert lines[-1] == "8 runs, 0 of them already computed"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("text", ["distance", "distance=", "distance=-1", "accuracy=90%", "x=1"])
+def test_wrong_targets(text: str):
+    with pytest.raises(ScenarioError, match="--target"):
+        TargetLevel.parse(text)
+
+
+def test_a_relative_target_is_of_the_start(tiny: Path):
+    plan = make_plan(Request(tiny, seeds=2, target="distance=10%"))
+    for planned in plan.runs:
+        start = run(planned.scenario).trace["distance"].iloc[0]
+        assert planned.scenario.stop.below == pytest.approx(0.1 * start, rel=1e-12)
+
+
+# --- the tables ---------------------------------------------------------------------------------
+def test_intervals_are_those_of_scipy(rng: np.random.Generator):
+    values = rng.normal(size=(7, 3))
+    mean, low, high = mean_interval(values)
+    for column in range(3):
+        sample = values[:, column]
+        expected = stats.t.interval(0.95, 6, loc=sample.mean(), scale=stats.sem(sample))
+        assert (low[column], high[column]) == pytest.approx(expected, rel=1e-12)
+        assert mean[column] == pytest.approx(sample.mean(), rel=1e-12)
+    assert np.isnan(mean_interval([3.0])[1])
+
+
+def test_curves_take_the_last_value_and_never_interpolate():
+    one = pd.DataFrame({"time": [0.0, 1.0, 4.0], "distance": [8.0, 4.0, 2.0]})
+    two = pd.DataFrame({"time": [0.0, 2.0], "distance": [6.0, 0.0]})
+    curve = _curve([one, two], "time").set_index("x")["distance"]
+    assert curve.index[-1] == 4.0
+    for x, expected in ((0.0, 7.0), (0.98, 7.0), (1.0, 5.0), (1.98, 5.0), (2.0, 2.0), (4.0, 1.0)):
+        assert curve.loc[:x].iloc[-1] == expected
+
+
+def test_rows_are_those_of_ordinary_runs(swept):
+    assert swept.runs["status"].eq("done").all()
+    row = swept.runs.iloc[5]
+    folder = swept.folder.parent.parent / row["folder"]
+    result = run(load_scenario(folder / "scenario.yaml"))
+    assert (row["network.latency.mean"], row["network.drop"], row["seed"]) == ("1 s", 0, 1)
+    assert row["communications"] == result.summary["communications"]
+    assert row["l2_error"] == result.summary["metrics"]["final"]["l2_error"]
+    assert result.trace["distance"].iloc[-1] == row["distance"]
+
+
+def test_summary_is_of_the_runs(swept):
+    errors = swept.runs["l2_error"].to_numpy().reshape(4, 2)
+    assert swept.summary["l2_error"].to_numpy() == pytest.approx(errors.mean(axis=1))
+    low, high = stats.t.interval(0.95, 1, loc=errors[2].mean(), scale=stats.sem(errors[2]))
+    assert swept.summary.loc[2, "l2_error_low"] == pytest.approx(low)
+    assert swept.summary.loc[2, "l2_error_high"] == pytest.approx(high)
+    assert swept.summary["runs"].eq(2).all()
+
+
+def test_curves_end_where_the_runs_do(swept):
+    time_curves = swept.curves[swept.curves["axis"] == "time"]
+    ends = time_curves.groupby(["network.latency.mean", "network.drop"])["distance"].last()
+    expected = swept.runs.groupby(["network.latency.mean", "network.drop"])["distance"].mean()
+    pd.testing.assert_series_equal(ends, expected, rtol=1e-12)
+
+
+def test_files_and_figures(swept):
+    names = {path.name for path in swept.folder.iterdir()}
+    assert names == {
+        *("runs.csv", "curves.csv", "summary.csv", "manifest.json"),
+        *("curves.png", "heat_map.png"),
+    }
+    assert not list(swept.folder.parent.parent.glob("tiny-*/*.png"))
+
+
+# --- workers ------------------------------------------------------------------------------------
+def test_two_workers_give_the_same_bytes(swept, tiny: Path):
+    again = sweep(tiny, GRID, seeds=2, jobs=2, out=tiny.parent / "results", figures=False)
+    assert table_bytes(again.folder) == table_bytes(swept.folder)
+    before = {path: path.stat().st_mtime_ns for path in tiny.parent.rglob("trace.csv")}
+    third = sweep(tiny, GRID, seeds=2, jobs=2, out=tiny.parent / "results", figures=False)
+    assert table_bytes(third.folder) == table_bytes(swept.folder)
+    assert before == {path: path.stat().st_mtime_ns for path in tiny.parent.rglob("trace.csv")}
+
+
+def test_killed_five_times_and_started_again(swept, tiny: Path):
+    """SIGKILL when one more run is stored, or a moment later; finished runs stay as they are."""
+    out, chance = tiny.parent / "results", random.Random(3)
+    words = command("sweep", tiny, *SETTINGS, "--seeds", 2, "--jobs", 1, "--out", out, "--quiet")
+    kept: dict[Path, int] = {}
+    for _ in range(5):
+        process = subprocess.Popen([*words, "--no-figures"], start_new_session=True)
+        wanted = len(kept) + 1
+        while process.poll() is None and len(list(out.glob("tiny-*/manifest.json"))) < wanted:
+            time.sleep(0.002)
+        time.sleep(chance.uniform(0.0, 0.02))
+        process.kill()
+        process.wait()
+        found = {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
+        assert kept.items() <= found.items()
+        kept = found
+    assert subprocess.run([*words, "--no-figures"]).returncode == 0
+    found = {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
+    assert kept.items() <= found.items()
+    assert sweep_tables(out) == table_bytes(swept.folder)
+    assert not list(out.rglob(".draft-*"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_keeps_what_is_finished(tiny: Path, number: int, code: int):
+    out = tiny.parent / "results"
+    words = ["sweep", tiny, "--set", "stop.time=1,1e7", "--jobs", 1, "--out", out]
+    process = subprocess.Popen(
+        command(*words), start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list(out.glob("tiny-*/manifest.json")):
+        time.sleep(0.01)
+    os.killpg(process.pid, number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert errors.strip().endswith("finished runs are stored; the same command goes on from there")
+    assert "Traceback" not in errors
+    assert len(list(out.iterdir())) == 1
+
+
+def test_a_worker_that_is_killed_does_no_harm(tiny: Path):
+    """The only worker is killed with a run in its hands; the run goes out again."""
+    scenarios = [r.scenario for r in make_plan(Request(tiny, seeds=3)).runs]
+    outcomes, killed = {}, 0
+    with LocalCrew(1) as crew:
+        for number, outcome in run_all(scenarios, None, crew):
+            if outcome is None and number == 1:
+                (process,) = crew._pool._processes
+                os.kill(process, signal.SIGKILL)
+                killed += 1
+            elif outcome is not None:
+                outcomes[number] = outcome
+    assert killed == 1
+    assert sorted(outcomes) == [0, 1, 2]
+    assert all(isinstance(outcome, Done) for outcome in outcomes.values())
+
+
+PLUGIN = """
+import os
+from agents.model_propagation import ModelPropagation
+
+class Deadly(ModelPropagation):
+    def __init__(self, situation):
+        os._exit(9)
+
+class Growing(ModelPropagation):
+    def __init__(self, situation):
+        raise ArithmeticError("too large")
+
+RULES = {"deadly": Deadly, "growing": Growing}
+"""
+
+
+def test_runs_that_fail_are_recorded_and_the_others_go_on(tiny: Path):
+    """One kills its worker, also when it runs alone; one raises; the plugin travels with them."""
+    file = tiny.parent / "rules.py"
+    file.write_text(PLUGIN)
+    kinds = {"algorithm.kind": ["mp", "deadly", "growing"]}
+    out, plugin = tiny.parent / "results", load_plugin(str(file))
+    result = sweep(tiny, kinds, jobs=2, out=out, plugin=plugin)
+    assert result.runs["status"].tolist() == ["done", "failed", "failed"]
+    assert result.failed == 2
+    assert "died twice" in result.runs["reason"][1]
+    assert result.runs["reason"][2] == "ArithmeticError: too large"
+    assert result.summary["failed"].tolist() == [0, 1, 1]
+    assert not Store(out).has(out / "nothing")
+
+
+def test_a_failed_run_shows_in_the_exit_code(tiny: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(scenarios, plugin, crew):
+        for number, _ in enumerate(scenarios):
+            yield number, None
+            yield number, Failed("no luck")
+
+    monkeypatch.setattr("simulator.sweeps.run_all", fail)
+    words = ["sweep", str(tiny), "--seeds", "2", "--out", str(tiny.parent / "results")]
+    result = CliRunner().invoke(commands, words, standalone_mode=False)
+    assert result.return_value == 1
+    assert "failed: seed=1: no luck" in result.output
+
+
+def test_named_files_travel_with_a_run(tmp_path: Path):
+    """The worker needs nothing of the caller's disk."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "delays.txt").write_text("0.1\n0.2\n")
+    path = write_tiny(home)
+    overrides = {"network.latency": {"kind": "empirical", "file": "delays.txt"}}
+    scenario = load_scenario(path, overrides)
+    expected = run(scenario).trace
+    job = pack(scenario, None)
+    home.rename(tmp_path / "elsewhere")
+    outcome = execute(job)
+    assert isinstance(outcome, Done)
+    pd.testing.assert_frame_equal(outcome.result.trace, expected)
+
+
+def test_reasons_do_not_name_the_workers_folder(tmp_path: Path):
+    (tmp_path / "edges.txt").write_text("0 99\n")
+    scenario = load_scenario(write_tiny(tmp_path), {"graph": {"kind": "file", "file": "edges.txt"}})
+    reasons = {execute(pack(scenario, None)) for _ in range(2)}
+    assert len(reasons) == 1
+    (failed,) = reasons
+    assert isinstance(failed, Failed)
+    assert failed.reason.startswith("inputs/edges.txt")
