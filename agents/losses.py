@@ -106,10 +106,14 @@ class Quadratic(Loss):
             owner = np.repeat(np.arange(len(sizes)), sizes)
             sums = np.bincount(owner, weights=y, minlength=len(sizes))
             return (sums / np.maximum(sizes, 1))[:, None]
-        from agents.proximal import fit_quadratic
-
-        models = np.zeros((len(offsets) - 1, X.shape[1]))
-        fit_quadratic(design(X, y), y, offsets, models)
+        points, sizes = design(X, y), np.diff(offsets)
+        models = np.zeros((len(sizes), points.shape[1]))
+        for m in np.unique(sizes[sizes > 0]):  # the agents with m points, all at once
+            group = np.flatnonzero(sizes == m)
+            rows = offsets[group, None] + np.arange(m)
+            cutoff = max(m, points.shape[1]) * np.finfo(float).eps
+            inverses = np.linalg.pinv(points[rows], rcond=cutoff)
+            models[group] = np.einsum("ipm,im->ip", inverses, y[rows])
         return models
 
     def proximal(self, X: Floats | None, y: Floats, a: float, b: float) -> Proximal:

@@ -12,10 +12,9 @@ import numpy as np
 from numba import njit
 
 from simulator.compiled import draws, network, queue, world
-from simulator.compiled.memory import attach
+from simulator.compiled.memory import attach, view
 from simulator.compiled.queue import KINDS, pop, push
 from simulator.compiled.world import AGENT, EDGE
-from simulator.compiled.memory import view
 from simulator.setup import Setup
 
 LAYOUT = np.dtype(world.FIELDS, align=True)

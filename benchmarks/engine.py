@@ -58,7 +58,7 @@ def separators(seconds: float, engine: str) -> Scenario:
             "name": "bench",
             "engine": engine,
             "task": {"kind": "linear_classification", "agents": 100, "dimension": 50},
-            "algorithm": {"kind": "admm", "mu": 0.05},
+            "algorithm": {"kind": "admm", "mu": 0.1},
             "network": {"latency": LATENCY, "drop": DROP},
             "stop": {"time": seconds},
         }
@@ -141,7 +141,9 @@ def main() -> None:
         print(f"  {name:<36} {speed:>12,.0f}   {speed / plain:6.2f} x baseline")
     print(f"  compiled / SimPy engine:                 {fast / reference:6.1f}   (at least 15)")
     print(f"  compiled / bare loop:                    {fast / limit:6.2f}   (at least 0.5)")
-    print(f"  cost per message, degree 299 over {W.nnz / 300:.1f}:   {reference / dense:6.2f} SimPy")
+    print(
+        f"  cost per message, degree 299 over {W.nnz / 300:.1f}:   {reference / dense:6.2f} SimPy"
+    )
     print(f"                                           {fast / fast_dense:6.2f} compiled")
     hinge = best(
         {

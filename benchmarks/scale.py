@@ -116,8 +116,8 @@ def main() -> None:
         rows.append(row)
         print(
             f"{n:>8}  {row['edges']:>14,}  {row['set_up']:>8.1f}  {row['delivery'] * 1e6:>11.2f}  "
-            f"{row['sample']:>8.2f}  {row['peak'] / 1e9:>7.2f}  {row['peak'] / row['state']:>7.1f}  "
-            f"{row['edge_bytes']:>6.0f}",
+            f"{row['sample']:>8.2f}  {row['peak'] / 1e9:>7.2f}  "
+            f"{row['peak'] / row['state']:>7.1f}  {row['edge_bytes']:>6.0f}",
             flush=True,
         )
     ratio = rows[-1]["delivery"] / rows[0]["delivery"]

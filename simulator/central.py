@@ -229,9 +229,7 @@ def _step_length(data: Data, s: Floats, rates: Floats, start: float, curve: floa
     return step
 
 
-def _smooth_optimum(
-    system: _System, loss: Loss, y: Floats, b: Floats
-) -> tuple[Floats, float]:
+def _smooth_optimum(system: _System, loss: Loss, y: Floats, b: Floats) -> tuple[Floats, float]:
     """Smooth losses: Newton's method; the quadratic loss needs a single step."""
     zero = np.zeros((system.n, system.p))
     Theta, _, residual = _newton(
@@ -240,9 +238,7 @@ def _smooth_optimum(
     return Theta, residual
 
 
-def _kinked_optimum(
-    system: _System, t: Floats, low: Floats, high: Floats
-) -> tuple[Floats, float]:
+def _kinked_optimum(system: _System, t: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
     """Kinked losses, Σ_k max over d_k in [low_k, high_k] of −d_k (s_k − t_k), without the kinks.
 
     A step of the proximal method of multipliers adds −(d_k − old_k)²/(2 penalty_k) to the maximum

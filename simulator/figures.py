@@ -29,6 +29,8 @@ STYLE: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
 }
+#: Agents that a picture shows at most.
+POINTS = 5000
 #: Colours that stay apart for colour-blind readers and, by their lightness, in black and white.
 BLUE, ORANGE, GREEN, GREY = "#0B4F8A", "#E08214", "#1B9E77", "#777777"
 _LABELS = {
@@ -96,11 +98,15 @@ def _moons(figure: Figure, result: Result) -> None:
     ]
     drawn = [(title, models) for title, models in panels if models is not None]
     axes = np.atleast_1d(figure.subplots(1, len(drawn), sharex=True, sharey=True))
+    # Of very many agents every so many are drawn: more would be slow and hide one another.
+    step = -(-problem.n // POINTS)
+    if step > 1:
+        figure.suptitle(f"one agent in {step} of {problem.n:,}", fontsize=8)
     points: Any = None
     for axis, (title, models) in zip(axes, drawn, strict=True):
         points = axis.scatter(
-            *problem.vectors.T,
-            c=models[:, 0],
+            *problem.vectors[::step].T,
+            c=models[::step, 0],
             cmap="RdBu",
             vmin=-1.5,
             vmax=1.5,

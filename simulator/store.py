@@ -110,8 +110,8 @@ class Store:
             with np.load(folder / "models.npz", allow_pickle=False) as arrays:
                 models = arrays["models"]
                 optimum = arrays.get("optimum", None)
-            trace = pd.read_csv(folder / "trace.csv", float_precision="round_trip")
-            agents = pd.read_csv(folder / "agents.csv", float_precision="round_trip")
+            trace = pd.read_csv(folder / "trace.csv")
+            agents = pd.read_csv(folder / "agents.csv")
         except (OSError, ValueError, KeyError) as error:
             raise StoreError(f"{folder}: cannot be read: {error}; use --force") from None
         problem = build_problem(scenario, Streams(scenario.seed))

@@ -1,4 +1,4 @@
-"""How the loops of ``gossip`` and ``rounds`` come to the rule at hand: by the type of the record."""
+"""How the loops of ``gossip`` and ``rounds`` come to the rule at hand: by the record's type."""
 
 from __future__ import annotations
 

@@ -51,7 +51,9 @@ class Draws:
     def refill(self) -> None:
         """Fill the blocks up; what is left in them comes first."""
         block = self.blocks.shape[1]
-        for values, used, draw in zip(self.blocks, self.cursors.tolist(), self._sources, strict=True):
+        for values, used, draw in zip(
+            self.blocks, self.cursors.tolist(), self._sources, strict=True
+        ):
             if draw is not None:
                 values[: block - used] = values[used:].copy()
                 values[block - used :] = draw(used)

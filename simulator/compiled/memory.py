@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, njit, types  # type: ignore[attr-defined, unused-ignore]
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -39,10 +39,12 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 @njit(cache=True)
 def view(address: int, count: int, dtype: Any) -> Any:
     """The array (count,) at an address."""
-    return carray(_pointer(address), count, dtype)
+    place = _pointer(address)  # type: ignore[call-arg, unused-ignore]
+    return carray(place, count, dtype)
 
 
 @njit(cache=True)
 def row(address: int, i: int, width: int) -> Any:
     """Row i of an array of floats (…, width)."""
-    return carray(_pointer(address + 8 * width * i), width, np.float64)
+    place = _pointer(address + 8 * width * i)  # type: ignore[call-arg, unused-ignore]
+    return carray(place, width, np.float64)

@@ -45,7 +45,9 @@ FIELDS: Fields = [
 ]
 
 
-def resize(run: NDArray[Any], count: int, old: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+def resize(
+    run: NDArray[Any], count: int, old: tuple[NDArray[Any], ...]
+) -> tuple[NDArray[Any], ...]:
     """Slots and payloads for ``count`` messages, those of the old ones in their places."""
     slots = np.zeros(count, SLOT)
     payloads = np.zeros((count, int(run["parts"][0]), int(run["numbers"][0])))
