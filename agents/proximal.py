@@ -21,8 +21,10 @@ TOLERANCE = 1e-12
 PASS_LIMIT = 10_000
 #: Newton's method solves the logistic step in about 10 iterations, 50 from very far away.
 NEWTON_LIMIT = 200
-#: Passes of coordinate descent between two multiplier steps, and those steps' penalties in turn.
-PASSES = 20
+#: Passes of coordinate descent before the first multiplier step and between two of them, and
+#: these steps' penalties in turn, relative to a/‖z‖².
+FIRST_PASSES = 10
+PASSES = 5
 PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
 MULTIPLIER_LIMIT = 50
 
@@ -35,7 +37,7 @@ def prox_mean(total: float, m: int, a: float, b: float, v: Floats, theta: Floats
 
 @njit(cache=True)
 def prox_quadratic(shrink: Floats, shift: Floats, v: Floats, theta: Floats) -> None:
-    """Quadratic loss: θ = shrink·v + shift, see ``quadratic_factors``."""
+    """Quadratic loss: θ = shrink·v + shift, with the factors of ``agents.losses``."""
     for i in range(len(v)):
         total = shift[i]
         for j in range(len(v)):
@@ -118,8 +120,8 @@ def prox_box(
         if worst <= TOLERANCE * (offset + longest * size):
             _combine(Z, a, v, dual, theta)
             return True
-        if sweep % PASSES == 0:
-            penalty = PENALTIES[(sweep // PASSES - 1) % len(PENALTIES)] * a / longest**2
+        if sweep >= FIRST_PASSES and sweep % PASSES == 0:
+            penalty = PENALTIES[sweep // PASSES % len(PENALTIES)] * a / longest**2
             _multiplier_step(Z, t, low, high, a, v, penalty, dual, theta)
     return False
 
@@ -346,19 +348,20 @@ def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
             offset = max(offset, abs(targets[k]))
         if longest == 0.0 or offset == 0.0:  # 0 is a minimiser
             continue
-        a = 0.1 * total * longest / offset  # a step goes as far as 10 times the largest |y|/‖x‖
+        cautious = 0.1 * total * longest / offset  # a step goes up to 10 times the largest |y|/‖x‖
+        a = cautious
         dual = np.zeros(len(targets))
         theta = np.zeros(p)
         exact, last = False, math.inf
-        for _ in range(100):
+        for _ in range(1000):
             solved = prox_box(points, targets, -1.0, 1.0, a, theta, dual, models[i])
             moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
             theta[:] = models[i]
             if solved and moved <= 1e-8 * (math.sqrt(_dot(theta, theta)) + offset / longest):
                 exact = True
                 break
-            if moved > 0.5 * last:  # still travelling: longer steps
-                a *= 0.5
+            # Longer steps as long as it travels; back to short ones, which are more exact, after.
+            a = 0.5 * a if moved > 0.5 * last else min(cautious, 16.0 * a)
             last = moved
         if not exact:
             failures += 1

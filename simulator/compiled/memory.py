@@ -39,12 +39,12 @@ def _pointer(typing_context: Any, address: Any) -> Any:
 @njit(cache=True)
 def view(address: int, count: int, dtype: Any) -> Any:
     """The array (count,) at an address."""
-    place = _pointer(address)  # type: ignore[call-arg, unused-ignore]
+    place: Any = _pointer(address)  # type: ignore[call-arg, unused-ignore]
     return carray(place, count, dtype)
 
 
 @njit(cache=True)
 def row(address: int, i: int, width: int) -> Any:
     """Row i of an array of floats (…, width)."""
-    place = _pointer(address + 8 * width * i)  # type: ignore[call-arg, unused-ignore]
+    place: Any = _pointer(address + 8 * width * i)  # type: ignore[call-arg, unused-ignore]
     return carray(place, width, np.float64)

@@ -1,0 +1,52 @@
+"""The README's commands run as they stand, and its example is the shipped one."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+COMMANDS = [
+    line.split("  #")[0].strip()
+    for block in BLOCKS
+    for line in block.splitlines()
+    if line.startswith("python -m simulator")
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands(command, tmp_path):
+    words = shlex.split(command)
+    arguments = [
+        str(path)
+        for word in words[3:]
+        for path in (sorted(ROOT.glob(word)) if "*" in word else [word])
+    ]
+    if words[3] in ("run", "sweep", "compare"):
+        arguments += ["--out", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "simulator", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_there_are_commands():
+    assert len(COMMANDS) >= 8
+
+
+def test_the_example_is_the_shipped_one():
+    shipped = (ROOT / "docs" / "examples" / "averaging.py").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from agents\.rule.*?)```", README, flags=re.DOTALL)
+    assert shipped.endswith(example)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
