@@ -17,7 +17,8 @@ from simulator.compiled.queue import KINDS, pop, push
 from simulator.compiled.world import AGENT, EDGE
 from simulator.setup import Setup
 
-LAYOUT = np.dtype(world.FIELDS, align=True)
+# One field more: Numba would take the rules' longer records for kinds of a common beginning.
+LAYOUT = np.dtype([*world.FIELDS, ("bare", np.bool_)], align=True)
 TICK, REQUEST, REPLY = range(3)
 
 

@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Logistic, Loss, design
-from simulator.errors import SimulatorError
+from simulator.errors import NoOptimumError, SimulatorError
 
 Indices = NDArray[np.int64]
 Data = Callable[[Floats], tuple[Floats, Floats]]
@@ -80,7 +80,7 @@ def _require_minimiser(K: csr_array, Theta: Floats, Z: Floats, owner: Indices) -
     wrong = np.bincount(part[owner], weights=margins < 0, minlength=parts)
     right = np.bincount(part[owner], weights=margins > 0, minlength=parts)
     if np.any((wrong == 0) & (right > 0)):
-        raise SimulatorError(
+        raise NoOptimumError(
             "Q_CL has no minimiser: one model classifies all points of a connected part of the "
             "graph, and the logistic loss rewards making it ever larger; use the hinge loss, or "
             "more data"

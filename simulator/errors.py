@@ -15,3 +15,7 @@ class DivergenceError(SimulatorError):
 
 class StoreError(SimulatorError):
     """Results cannot be written or read."""
+
+
+class NoOptimumError(SimulatorError):
+    """The objective has no minimiser, so nothing can be measured against it."""

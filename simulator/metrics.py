@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.rule import Rule
-from simulator.errors import ScenarioError
+from simulator.errors import NoOptimumError, ScenarioError
 from simulator.optimum import Objective, cl_optimum, mp_optimum
 from simulator.problem import Floats, Problem
 from simulator.scenario import Scenario
@@ -28,21 +28,39 @@ class Metrics:
         self.problem = problem
         self.objective: Objective | None = None
         self.optimum: Floats | None = None
+        #: Q*, where the gap Q/Q* − 1 means something.
+        self.least: float | None = None
+        #: Remarks for the user.
+        self.notes: tuple[str, ...] = ()
         mu = scenario.algorithm.trade_off
         kind: Literal["mp", "cl"] | None = rule.OBJECTIVE if rule is not None else None
         if kind is not None and problem.W.nnz:
             self.objective = Objective(problem, mu, kind)
-            self.optimum = (
-                mp_optimum(problem.W, problem.confidence, problem.solitary, mu)
-                if kind == "mp"
-                else cl_optimum(problem, mu)
-            )
-            self.least = self.objective(self.optimum)
+            try:
+                self.optimum = (
+                    mp_optimum(problem.W, problem.confidence, problem.solitary, mu)
+                    if kind == "mp"
+                    else cl_optimum(problem, mu)
+                )
+            except NoOptimumError as error:
+                self.notes += (str(error),)
+            else:
+                self._compare_with(self.objective(self.optimum))
         self._test_owner = _test_owners(problem)
+
+    def _compare_with(self, least: float) -> None:
+        """Take Q* as the measure of gaps, unless it is 0 up to rounding."""
+        assert self.objective is not None
+        if least > 1e-12 * self.objective(self.problem.solitary):
+            self.least = least
+        else:
+            self.notes += ("the optimum of the objective is 0, so that gaps are left out",)
 
     def available(self) -> list[str]:
         """The metrics of a sample row, in their order."""
-        names = ["objective", "gap", "distance"] if self.objective is not None else []
+        names = ["objective"] if self.objective is not None else []
+        names += ["gap"] if self.least is not None else []
+        names += ["distance"] if self.optimum is not None else []
         names += ["l2_error"] if self.problem.targets is not None else []
         names += ["accuracy"] if self._test_owner is not None else []
         return names
@@ -50,10 +68,11 @@ class Metrics:
     def measure(self, models: Floats) -> dict[str, float]:
         """All metrics of models (n, p), but for staleness, which belongs to the network."""
         row: dict[str, float] = {}
-        if self.objective is not None and self.optimum is not None:
-            value = self.objective(models)
-            row["objective"] = value
-            row["gap"] = value / self.least - 1.0 if self.least else value
+        if self.objective is not None:
+            row["objective"] = self.objective(models)
+        if self.least is not None:
+            row["gap"] = row["objective"] / self.least - 1.0
+        if self.optimum is not None:
             row["distance"] = mean_squared_distance(models, self.optimum)
         if self.problem.targets is not None:
             row["l2_error"] = mean_squared_distance(models, self.problem.targets)

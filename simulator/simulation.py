@@ -227,7 +227,7 @@ def _finish(
         "unfinished_solves": exhausted,
         "metrics": table,
         "target": None,
-        "notes": list(problem.notes),
+        "notes": [*problem.notes, *metrics.notes],
     }
     if target is not None:
         summary["target"] = {

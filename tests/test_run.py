@@ -333,3 +333,35 @@ def test_result_holds_the_problem():
     assert y.shape == (problem.data.sizes[3],)
     assert len(problem.test) == 8
     assert problem_of(result.scenario).W.nnz == problem.W.nnz
+
+
+def test_an_objective_without_minimiser_is_a_note():
+    """Separable points: the logistic loss falls for ever, but the run can still be simulated."""
+    task = {
+        "kind": "linear_classification",
+        "agents": 3,
+        "dimension": 20,
+        "flip": 0.0,
+        "samples": {"kind": "constant", "value": 2},
+        "loss": "logistic",
+    }
+    result = run(build(LINEAR, task=task))
+    assert result.optimum is None
+    assert "no minimiser" in result.summary["notes"][0]
+    assert {"objective", "accuracy"} <= set(result.trace)
+    assert "gap" not in result.trace
+    assert result.trace["objective"].iloc[-1] < result.trace["objective"].iloc[0]
+
+
+def test_an_optimum_of_zero_has_no_gap():
+    """Fewer points than dimensions: one model fits all, so Q* = 0 and Q/Q* means nothing."""
+    task = {
+        "kind": "linear_classification",
+        "agents": 3,
+        "dimension": 20,
+        "samples": {"kind": "constant", "value": 2},
+        "loss": "quadratic",
+    }
+    result = run(build(LINEAR, task=task))
+    assert "gap" not in result.trace
+    assert result.trace["objective"].iloc[-1] < 1e-2 * result.trace["objective"].iloc[0]
