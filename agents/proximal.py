@@ -23,7 +23,7 @@ PASS_LIMIT = 10_000
 NEWTON_LIMIT = 200
 #: Passes of coordinate descent before the first multiplier step and between two of them, and
 #: these steps' penalties in turn, relative to a/‖z‖².
-FIRST_PASSES = 30
+FIRST_PASSES = 100
 PASSES = 5
 PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
 MULTIPLIER_LIMIT = 50
