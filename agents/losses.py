@@ -163,7 +163,11 @@ class Absolute(Kinked):
 
         points = design(X, y)
         models = np.zeros((len(offsets) - 1, points.shape[1]))
-        _complain(self, fit_absolute(points, y, offsets, models))
+        reached = np.zeros(len(models), dtype=bool)
+        fit_absolute(points, y, offsets, models, reached)
+        for i in np.flatnonzero(~reached):
+            own = slice(offsets[i], offsets[i + 1])
+            models[i] = _least_absolute(points[own], y[own])
         return models
 
 
@@ -227,6 +231,24 @@ class Logistic(Loss):
         return _Newton(design(X, y) * y[:, None], a, b)
 
 
+def _least_absolute(X: Floats, y: Floats) -> Floats:
+    """A minimiser of Σ|x·θ − y| by linear programming: Σ u with −u ≤ Xθ − y ≤ u."""
+    from scipy.optimize import linprog
+
+    m, p = X.shape
+    eye = np.eye(m)
+    solution = linprog(
+        np.concatenate([np.zeros(p), np.ones(m)]),
+        A_ub=np.block([[X, -eye], [-X, -eye]]),
+        b_ub=np.concatenate([y, -y]),
+        bounds=[(None, None)] * p + [(0, None)] * m,
+    )
+    if solution.x is None:
+        raise ValueError(f"the absolute fit of {m} points failed: {solution.message}")
+    theta: Floats = solution.x[:p]
+    return theta
+
+
 def _complain(loss: Loss, failures: int) -> None:
     if failures:
         raise ValueError(
@@ -252,6 +274,11 @@ class _Affine(Proximal):
         return self.theta
 
 
+def gram_matrix(Z: Floats) -> Floats:
+    """ZZᵀ (m, m) where it is no larger than Z itself, else (0, 0); see ``prox_box``."""
+    return Z @ Z.T if len(Z) <= Z.shape[1] else np.empty((0, 0))
+
+
 class _Boxed(Proximal):
     """Losses with a kink, in the form of ``agents.proximal.prox_box``."""
 
@@ -260,7 +287,7 @@ class _Boxed(Proximal):
 
         super().__init__(Z.shape[1])
         self.kernel = prox_box
-        self.data = (Z, t, float(low), float(high), float(a))
+        self.data = (Z, gram_matrix(Z), t, float(low), float(high), float(a))
         self.dual = np.zeros(len(t))
 
     def step(self, v: Floats) -> Floats:

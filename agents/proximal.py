@@ -74,6 +74,7 @@ def _dot(x: Floats, y: Floats) -> float:
 @njit(cache=True)
 def prox_box(
     Z: Floats,
+    gram: Floats,
     t: Floats,
     low: float,
     high: float,
@@ -89,21 +90,28 @@ def prox_box(
     θ = v + Zᵀ dual / a.  Coordinate descent alone solves small agents' steps; where it is slow
     (more points than dimensions, near-duplicates, large b/a) multiplier steps come in between.
     Stopped on the projected gradient, which is in units of the margin.
+
+    ``gram`` is ZZᵀ, or (0, 0) where there are more points than dimensions: with it a change of
+    one coordinate costs O(m), without it O(p).
     """
     m = len(t)
     squares = np.empty(m)
     longest, offset = 0.0, 0.0
     for k in range(m):
-        squares[k] = _dot(Z[k], Z[k])
+        squares[k] = gram[k, k] if len(gram) else _dot(Z[k], Z[k])
         longest = max(longest, math.sqrt(squares[k]))
         offset = max(offset, abs(t[k]))
         dual[k] = min(max(dual[k], low), high)
     reach = math.sqrt(_dot(v, v))
-    _combine(Z, a, v, dual, theta)
+    gradients = np.empty(len(gram))
     for sweep in range(1, PASS_LIMIT + 1):
+        if sweep % PASSES == 1:  # at the start, after a multiplier step, and against drift
+            _combine(Z, a, v, dual, theta)
+            for k in range(len(gram)):
+                gradients[k] = _dot(Z[k], theta) - t[k]
         worst, size = 0.0, reach
         for k in range(m):
-            gradient = _dot(Z[k], theta) - t[k]
+            gradient = gradients[k] if len(gram) else _dot(Z[k], theta) - t[k]
             if squares[k] == 0.0:  # θ does not depend on this point
                 dual[k] = low if gradient > 0.0 else high
                 continue
@@ -114,16 +122,67 @@ def prox_box(
             if new != old:
                 dual[k] = new
                 weight = (new - old) / a
-                for j in range(len(theta)):
-                    theta[j] += weight * Z[k, j]
+                if len(gram):
+                    for j in range(m):
+                        gradients[j] += weight * gram[k, j]
+                else:
+                    for j in range(len(theta)):
+                        theta[j] += weight * Z[k, j]
             size += abs(new) * math.sqrt(squares[k]) / a
         if worst <= TOLERANCE * (offset + longest * size):
             _combine(Z, a, v, dual, theta)
             return True
+        if len(gram):
+            _free_step(gram, low, high, a, gradients, dual)
         if sweep >= FIRST_PASSES and sweep % PASSES == 0:
             penalty = PENALTIES[sweep // PASSES % len(PENALTIES)] * a / longest**2
+            _combine(Z, a, v, dual, theta)
             _multiplier_step(Z, t, low, high, a, v, penalty, dual, theta)
     return False
+
+
+@njit(cache=True)
+def _free_step(
+    gram: Floats, low: float, high: float, a: float, gradients: Floats, dual: Floats
+) -> None:
+    """Zero the gradient of all coordinates inside the box at once, if that keeps them inside.
+
+    Coordinate descent soon finds which coordinates those are, but then only creeps; this Newton
+    step, gram_FF δ = −a·gradient_F, arrives.
+    """
+    m = len(dual)
+    free = np.empty(m, np.int64)
+    f = 0
+    for k in range(m):
+        if low < dual[k] < high:
+            free[f] = k
+            f += 1
+    factor = np.empty((f, f))  # Cholesky's, then forward and backward substitution
+    step = np.empty(f)
+    for i in range(f):
+        total = -a * gradients[free[i]]
+        for j in range(i + 1):
+            entry = gram[free[i], free[j]]
+            for k in range(j):
+                entry -= factor[i, k] * factor[j, k]
+            if j < i:
+                factor[i, j] = entry / factor[j, j]
+                total -= factor[i, j] * step[j]
+            elif entry <= 1e-10 * gram[free[i], free[i]]:
+                return  # nearly dependent points: leave them to the other methods
+            else:
+                factor[i, i] = math.sqrt(entry)
+        step[i] = total / factor[i, i]
+    for i in range(f - 1, -1, -1):
+        for j in range(i + 1, f):
+            step[i] -= factor[j, i] * step[j]
+        step[i] /= factor[i, i]
+        if not low < dual[free[i]] + step[i] < high:
+            return
+    for i in range(f):
+        dual[free[i]] += step[i]
+        for k in range(m):
+            gradients[k] += step[i] / a * gram[free[i], k]
 
 
 @njit(cache=True)
@@ -306,11 +365,12 @@ def fit_hinge(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> int:
     """Hinge with the ridge's ½λ‖θ‖²; the number of agents that reached the limit of passes."""
     t = np.ones(len(Z))
     start = np.zeros(Z.shape[1])
+    no_gram = np.empty((0, 0))
     failures = 0
     for i in range(len(offsets) - 1):
         own = slice(offsets[i], offsets[i + 1])
         dual = np.zeros(offsets[i + 1] - offsets[i])
-        if not prox_box(Z[own], t[own], 0.0, 1.0, ridge, start, dual, models[i]):
+        if not prox_box(Z[own], no_gram, t[own], 0.0, 1.0, ridge, start, dual, models[i]):
             failures += 1
     return failures
 
@@ -329,15 +389,18 @@ def fit_logistic(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> i
 
 
 @njit(cache=True)
-def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
+def fit_absolute(
+    Z: Floats, y: Floats, offsets: Indices, models: Floats, reached: NDArray[np.bool_]
+) -> None:
     """A minimiser of the absolute loss itself, by proximal points from 0 until they stand still.
 
     The loss is polyhedral, so that happens after finitely many steps, the sooner the longer they
     are; its nonzero subgradients are not arbitrarily small, so a point that hardly moves has
     arrived.  With no more points than dimensions it is the shortest model that meets all of them.
+    ``reached`` is left False for agents whose points are so nearly dependent that it fails.
     """
     p = Z.shape[1]
-    failures = 0
+    no_gram = np.empty((0, 0))
     for i in range(len(offsets) - 1):
         own = slice(offsets[i], offsets[i + 1])
         points, targets = Z[own], y[own]
@@ -347,22 +410,20 @@ def fit_absolute(Z: Floats, y: Floats, offsets: Indices, models: Floats) -> int:
             total, longest = total + length, max(longest, length)
             offset = max(offset, abs(targets[k]))
         if longest == 0.0 or offset == 0.0:  # 0 is a minimiser
+            reached[i] = True
             continue
         cautious = 0.1 * total * longest / offset  # a step goes up to 10 times the largest |y|/‖x‖
         a = cautious
         dual = np.zeros(len(targets))
         theta = np.zeros(p)
-        exact, last = False, math.inf
-        for _ in range(1000):
-            solved = prox_box(points, targets, -1.0, 1.0, a, theta, dual, models[i])
+        last = math.inf
+        for _ in range(200):
+            solved = prox_box(points, no_gram, targets, -1.0, 1.0, a, theta, dual, models[i])
             moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
             theta[:] = models[i]
             if solved and moved <= 1e-8 * (math.sqrt(_dot(theta, theta)) + offset / longest):
-                exact = True
+                reached[i] = True
                 break
             # Longer steps as long as it travels; back to short ones, which are more exact, after.
             a = 0.5 * a if moved > 0.5 * last else min(cautious, 16.0 * a)
             last = moved
-        if not exact:
-            failures += 1
-    return failures

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from agents.rule import Rule
 from simulator.engine import SimpyEngine
@@ -57,9 +58,14 @@ def run(
     >>> result = run(load_scenario("scenarios/moons.yaml"))     # doctest: +SKIP
     >>> result.trace[["time", "l2_error"]].tail(1)              # doctest: +SKIP
     """
+    # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _run(scenario, find_rule(scenario, plugin), progress)
+
+
+def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None) -> Result:
     streams = Streams(scenario.seed)
     problem = build_problem(scenario, streams)
-    rule = find_rule(scenario, plugin)
     metrics = Metrics(scenario, problem, rule)
     consensus = consensus_models(scenario, problem)
     if rule is None or problem.W.nnz == 0:
@@ -102,6 +108,11 @@ def find_rule(scenario: Scenario, plugin: Plugin | None) -> type[Rule] | None:
     kind = scenario.algorithm.kind
     rules = {**(plugin.rules if plugin is not None else {}), **RULES}
     if kind in rules:
+        if scenario.engine == "compiled" and kind not in RULES:
+            raise ScenarioError(
+                f"engine: compiled runs only the built-in rules {' and '.join(RULES)}, not "
+                f"{kind!r}; a plugin's rule needs engine: simpy"
+            )
         return rules[kind]
     if kind in BUILT_IN:
         return None

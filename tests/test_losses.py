@@ -149,6 +149,14 @@ def test_absolute_fits_are_as_good_as_linear_programming(m, p, scale):
         np.testing.assert_allclose(theta, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-6)
 
 
+def test_absolute_fit_of_nearly_dependent_points():
+    X = np.array([[0.9, -1.0, -0.6], [0.8, -0.1, 0.4], [0.3, 0.3, 0.0]])
+    X[2] = 0.4 * X[1] - 0.2 * X[0] + [0.0, 0.0, 2e-6]
+    y = np.array([1.0, -1.0, -1.0])
+    theta = LOSSES["absolute"].fit(X, y, 0.01, 3)
+    assert LOSSES["absolute"].value(theta, X, y) < 1e-6  # interpolated, with ‖θ‖ about 10⁵
+
+
 # --- proximal steps ------------------------------------------------------------------------------
 @given(
     name=st.sampled_from(NAMES),

@@ -17,7 +17,7 @@ from simulator.compiled.draws import Draws
 from simulator.compiled.memory import attach
 from simulator.compiled.queue import ENTRY, KINDS
 from simulator.compiled.world import NOBODY, accumulate, make_agents, make_edges
-from simulator.errors import DivergenceError, ScenarioError
+from simulator.errors import DivergenceError
 from simulator.metrics import Watch
 from simulator.problem import Floats
 from simulator.setup import RULES, Setup
@@ -33,11 +33,6 @@ class CompiledEngine:
     """
 
     def __init__(self, setup: Setup, watch: Watch | None):
-        if setup.rule not in RULES.values():
-            raise ScenarioError(
-                f"engine: compiled runs only the built-in rules {' and '.join(RULES)}, not "
-                f"{setup.scenario.algorithm.kind!r}; a plugin's rule needs engine: simpy"
-            )
         self.setup, self.watch = setup, watch
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
         rule = mp if setup.rule is RULES["mp"] else admm

@@ -7,13 +7,14 @@ argmin_θ (a_i/2)‖θ − v‖² + b_i L_i(θ) with b_i = μ D_ii, for all agen
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from agents.losses import GradientSteps, Kinked, Loss, design
+from agents.losses import GradientSteps, Kinked, Loss, design, gram_matrix
 from agents.proximal import prox_box, prox_logistic, prox_quadratic
 from simulator import scenario
 from simulator.compiled.memory import ADDRESS, Fields, row, view
@@ -41,6 +42,9 @@ FIELDS: Fields = [
     ("duals", ADDRESS),
     #: BOX: the least dual is this many times b.
     ("lowest", np.float64),
+    #: BOX: the agents' Gram matrices end to end, and where each begins (n + 1).
+    ("grams", ADDRESS),
+    ("gram_offsets", ADDRESS),
     #: GRADIENT: the loss, how many steps, and their length (n), 0 for the subgradient method's.
     ("loss", np.int64),
     ("steps", np.int64),
@@ -69,11 +73,18 @@ def make(run: NDArray[Any], setup: Setup, a: Floats) -> dict[str, NDArray[Any]]:
         run["method"] = BOX
         points, targets, run["lowest"] = loss.boxed(data.X, data.y)
         arrays |= {"points": points, "targets": targets, "duals": np.zeros(len(targets))}
+        arrays["grams"], arrays["gram_offsets"] = _grams(points, data.offsets)
     else:
         run["method"] = NEWTON
         arrays["points"] = design(data.X, data.y) * data.y[:, None]
         arrays["duals"] = 0.5 * np.repeat(b, data.sizes)
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+
+
+def _grams(points: Floats, offsets: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    """All ``agents.losses.gram_matrix`` end to end, and where each begins."""
+    grams = [gram_matrix(points[low:high]).ravel() for low, high in pairwise(offsets)]
+    return np.concatenate([*grams, np.empty(0)]), np.cumsum([0, *map(len, grams)])
 
 
 def _affine_steps(setup: Setup, a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -135,7 +146,10 @@ def step(run: Any, i: int, pull_sum: Any, theta: Any) -> bool:
     Z = _points(run, first, count)
     if run.method == BOX:
         t, dual = _part(run.targets, first, count), _part(run.duals, first, count)
-        return prox_box(Z, t, run.lowest * b, b, a, v, dual, theta)
+        starts = view(run.gram_offsets, run.n + 1, np.int64)
+        side = count if starts[i + 1] > starts[i] else 0
+        gram = _part(run.grams, starts[i], side * side).reshape((side, side))
+        return prox_box(Z, gram, t, run.lowest * b, b, a, v, dual, theta)
     if run.method == NEWTON:
         return prox_logistic(Z, a, b, v, _part(run.duals, first, count), theta)
     length = row(run.lengths, 0, run.n)[i]
