@@ -108,7 +108,8 @@ class _Process:
 class GossipAgent(_Process):
     """Ticks, contacts one neighbour a tick, answers requests; the protocol of one kind of rule.
 
-    Subclasses write ``tick`` and ``handle``, which differ in when the rule solves.
+    Subclasses write ``tick`` and ``receive``, which differ in when the rule solves.  A message
+    that finds the agent busy waits in the mailbox, in order of arrival.
     """
 
     def __init__(
@@ -125,6 +126,8 @@ class GossipAgent(_Process):
         super().__init__(env, world, number, rule, edges)
         self.rate, self.hello = rate, hello
         self.cumulative = None if peer_weights is None else list(accumulate(peer_weights))
+        # The busiest calls, looked up once.
+        self._put, self._refreshed = world.send, world.refreshed
         self.busy = False
         self.mailbox: deque[tuple[Message, int]] = deque()
 
@@ -138,7 +141,7 @@ class GossipAgent(_Process):
         )
         if self.hello:
             for k in range(len(self.edges)):
-                self._send(HELLO, k, (self.rule.model,), self._send_number())
+                self._send(HELLO, k, (self.rule.model,))
         while True:
             yield timeout(gap() / rate)
             u = uniform()
@@ -156,28 +159,13 @@ class GossipAgent(_Process):
             return min(int(u * (last + 1)), last)
         return min(bisect_right(self.cumulative, u * self.cumulative[last]), last)
 
-    def receive(self, message: Message, k: int) -> None:
-        """Handle the message now, or keep it in the mailbox while busy."""
-        if self.busy:
-            self.mailbox.append((message, k))
-        else:
-            self.handle(message, k)
-
     def tick(self, k: int) -> None:
         """The clock rang and the agent is free: contact the neighbour on link k."""
         raise NotImplementedError
 
-    def handle(self, message: Message, k: int) -> None:
-        """The agent is free and turns to a message."""
+    def _send(self, kind: int, k: int, payload: Payload) -> None:
+        """Send a message of the agent's own, with the number that belongs to it."""
         raise NotImplementedError
-
-    def _send_number(self) -> int:
-        return 0
-
-    def _send(
-        self, kind: int, k: int, payload: Payload, number: int, answers: Payload = ()
-    ) -> None:
-        self.world.send(Message(kind, self.edges[k], payload, number, self.env.now, answers))
 
     def _compute(self, finish: Callable[[], None]) -> None:
         """Be busy for one solve, then ``finish``; at once if it takes no time."""
@@ -190,7 +178,7 @@ class GossipAgent(_Process):
             self.busy = False
             finish()
             while self.mailbox and not self.busy:
-                self.handle(*self.mailbox.popleft())
+                self.receive(*self.mailbox.popleft())
 
         self.busy = True
         self.env.timeout(duration).callbacks.append(done)
@@ -207,24 +195,27 @@ class AnswersThenSolves(GossipAgent):
         self.sends = 0
         self.heard = [0] * len(self.edges)
 
-    def _send_number(self) -> int:
+    def _send(self, kind: int, k: int, payload: Payload) -> None:
         self.sends += 1
-        return self.sends
+        self._put(Message(kind, self.edges[k], payload, self.sends, self.env.now))
 
     def tick(self, k: int) -> None:
         """Send the request."""
-        self._send(REQUEST, k, self.rule.payload(k), self._send_number())
+        self._send(REQUEST, k, self.rule.payload(k))
 
-    def handle(self, message: Message, k: int) -> None:
+    def receive(self, message: Message, k: int) -> None:
         """Answer a request with the state as it was before; then absorb and solve."""
+        if self.busy:
+            self.mailbox.append((message, k))
+            return
         own = self.rule.payload(k)
         if message.kind == REQUEST:
-            self._send(REPLY, k, own, self._send_number())
+            self._send(REPLY, k, own)
         if message.number <= self.heard[k]:
             self.world.stale()
             return
         self.heard[k] = message.number
-        self.world.refreshed(self.edges[k], message.sent_at)
+        self._refreshed(self.edges[k], message.sent_at)
         if message.kind == HELLO:
             self.rule.introduce(k, message.payload[0])
         else:
@@ -248,19 +239,29 @@ class SolvesThenAnswers(GossipAgent):
 
         def finish() -> None:
             self._solve()
-            self._send(REQUEST, k, self.rule.payload(k), self.versions[k])
+            self._send(REQUEST, k, self.rule.payload(k))
 
         self._compute(finish)
 
-    def handle(self, message: Message, k: int) -> None:
+    def _send(self, kind: int, k: int, payload: Payload) -> None:
+        self._put(Message(kind, self.edges[k], payload, self.versions[k], self.env.now))
+
+    def _reply(self, k: int, request: Message, payload: Payload) -> None:
+        self._put(
+            Message(REPLY, self.edges[k], payload, request.number, self.env.now, request.payload)
+        )
+
+    def receive(self, message: Message, k: int) -> None:
         """A request: solve, absorb, answer.  A reply: absorb, unless stale."""
-        if message.kind == REQUEST:
+        if self.busy:
+            self.mailbox.append((message, k))
+        elif message.kind == REQUEST:
 
             def finish() -> None:
                 self._solve()
                 own = self.rule.payload(k)
                 self._absorb(k, message, own)
-                self._send(REPLY, k, own, message.number, message.payload)
+                self._reply(k, message, own)
 
             self._compute(finish)
         elif message.number != self.versions[k]:

@@ -17,7 +17,7 @@ from agents.agent import (
 )
 from agents.rule import Rule
 from simulator.errors import DivergenceError
-from simulator.laws import sampler, stream
+from simulator.laws import Constant, sampler, stream
 from simulator.metrics import Watch
 from simulator.network import FIRST, LAST, Happening, Links, Timeline
 from simulator.problem import Floats
@@ -202,8 +202,10 @@ class SimpyEngine:
 
 def _compute_time(setup: Setup) -> Callable[[int], float]:
     """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
-    draw = sampler(setup.scenario.compute.time, setup.streams.compute)
+    law = setup.scenario.compute.time
+    draw = sampler(law, setup.streams.compute)
     if setup.compute_factors is None:
-        return lambda agent: draw()
+        constant = law.mean_value
+        return (lambda agent: constant) if isinstance(law, Constant) else (lambda agent: draw())
     factors = setup.compute_factors.tolist()
     return lambda agent: draw() * factors[agent]
