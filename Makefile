@@ -35,6 +35,8 @@ verify: .venv/.installed
 
 bench: .venv/.installed
 	$(PY) benchmarks/engine.py
+	$(PY) benchmarks/scale.py
+	$(PY) benchmarks/sweep.py
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

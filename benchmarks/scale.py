@@ -123,7 +123,7 @@ def main() -> None:
     ratio = rows[-1]["delivery"] / rows[0]["delivery"]
     print(f"time per delivery, largest over smallest: {ratio:.1f}   (at most 8 at 10⁶)")
     draw(rows, ROOT / "results" / "scale.png")
-    print(f"drawn: {ROOT.name}/results/scale.png")
+    print("drawn: results/scale.png")
 
 
 if __name__ == "__main__":
