@@ -30,6 +30,8 @@ def main() -> None:
         code = _say(_ending("interrupted", error), 130)
     except _Terminated as error:
         code = _say(_ending("terminated", error), 143)
+    except MemoryError as error:
+        code = _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
     except BrokenPipeError:
         sys.stderr.close()
         code = 141

@@ -59,7 +59,8 @@ def run(
     >>> result.trace[["time", "l2_error"]].tail(1)              # doctest: +SKIP
     """
     # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
-    with threadpool_limits(limits=1, user_api="blas"):
+    # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
+    with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         return _run(scenario, find_rule(scenario, plugin), progress)
 
 
@@ -68,6 +69,8 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
     problem = build_problem(scenario, streams)
     metrics = Metrics(scenario, problem, rule)
     consensus = consensus_models(scenario, problem)
+    if rule is not None and problem.W.nnz == 0:
+        metrics.notes += ("the graph has no links, so nobody sends anything",)
     if rule is None or problem.W.nnz == 0:
         alone = consensus if scenario.algorithm.kind == "consensus" else problem.solitary
         return _finish(scenario, problem, metrics, consensus, [_silent_row(metrics, alone)], alone)
