@@ -75,7 +75,7 @@ def _errors(figure: Figure, result: Result) -> None:
             for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
                 level = table.get(stage, {}).get(name, 0.0)
                 if level > 0:
-                    axis.axhline(level, color=colour, linestyle=style, label=f"{stage} models")
+                    axis.axhline(level, color=colour, linestyle=style, label=stage)
         if name != "accuracy" and (trace[name] > 0).all():
             axes[0].set_yscale("log")
         axes[0].set_ylabel(_LABELS[name])

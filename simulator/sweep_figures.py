@@ -109,6 +109,8 @@ def _both_sides(figure: Figure, comparison: Comparison, metric: str) -> None:
         if _needs_log(comparison, x):
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(_PLAIN)
+        else:
+            axis.locator_params(axis="x", nbins=6)
         axis.set_xlabel(text)
     axes[0].set_ylabel(_LABELS.get(metric, metric))
     axes[1].legend(fontsize=7.5)
@@ -173,7 +175,7 @@ def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str]) -> No
         _write(axis, image, row, column, value, bound)
     text = "time to target (s)" if measure == "time_to_target" else _LABELS.get(measure, measure)
     figure.colorbar(image, ax=axis).set_label(text)
-    _caption(figure, sweep)
+    _caption(figure, sweep, f"mean over {sweep.runs['seed'].nunique()} seeds")
 
 
 def _phase_diagram(figure: Figure, comparison: Comparison, keys: list[str]) -> None:
