@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agents.losses import Proximal, subgradient_proximal
+from agents.losses import GradientSteps, Proximal
 from agents.rule import Floats, Payload, Rule, Situation
 
 
@@ -47,7 +47,7 @@ class CollaborativeADMM(Rule):
         if links:
             b = situation.mu * situation.degree
             self.proximal = (
-                subgradient_proximal(
+                GradientSteps(
                     situation.loss, situation.X, situation.y, self.a, b, situation.gradient_steps
                 )
                 if situation.gradient_steps

@@ -342,13 +342,6 @@ class GradientSteps(Proximal):
         return theta
 
 
-def subgradient_proximal(
-    loss: Loss, X: Floats | None, y: Floats, a: float, b: float, steps: int
-) -> Proximal:
-    """A few (sub)gradient steps in place of the exact proximal step."""
-    return GradientSteps(loss, X, y, a, b, steps)
-
-
 #: The losses by name.
 LOSSES: dict[str, Loss] = {
     loss.name: loss for loss in (Quadratic(), Absolute(), Hinge(), Logistic())

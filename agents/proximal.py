@@ -30,12 +30,6 @@ MULTIPLIER_LIMIT = 50
 
 
 @njit(cache=True)
-def prox_mean(total: float, m: int, a: float, b: float, v: Floats, theta: Floats) -> None:
-    """Quadratic loss (θ − y)² without features: a weighted mean of v and the samples."""
-    theta[0] = (a * v[0] + 2.0 * b * total) / (a + 2.0 * b * m)
-
-
-@njit(cache=True)
 def prox_quadratic(shrink: Floats, shift: Floats, v: Floats, theta: Floats) -> None:
     """Quadratic loss: θ = shrink·v + shift, with the factors of ``agents.losses``."""
     for i in range(len(v)):

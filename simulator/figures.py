@@ -14,7 +14,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from simulator.problem import Floats, Problem
-from simulator.scenario import LinearClassification, MeanEstimation
+from simulator.scenario_problem import LinearClassification, MeanEstimation
 from simulator.simulation import Result
 
 STYLE: Any = {
@@ -33,7 +33,7 @@ STYLE: Any = {
 POINTS = 5000
 #: Colours that stay apart for colour-blind readers and, by their lightness, in black and white.
 BLUE, ORANGE, GREEN, GREY = "#0B4F8A", "#E08214", "#1B9E77", "#777777"
-_LABELS = {
+LABELS = {
     "accuracy": "mean test accuracy",
     "l2_error": "mean squared error\nto the true models",
     "distance": "mean squared distance\nto the optimum",
@@ -44,19 +44,20 @@ def draw_run(result: Result, folder: Path) -> None:
     """All figures of a run, as PNG files in a folder."""
     with rc_context(STYLE):
         if len(result.trace) > 1:
-            rows = sum(name in result.trace for name in _LABELS)
-            with _saved(folder / "error.png", (8.0, 1.0 + 2.2 * rows)) as figure:
+            rows = sum(name in result.trace for name in LABELS)
+            with saved(folder / "error.png", (8.0, 1.0 + 2.2 * rows)) as figure:
                 _errors(figure, result)
         if isinstance(result.scenario.task, MeanEstimation):
-            with _saved(folder / "models.png", (9.4, 1.9)) as figure:
+            with saved(folder / "models.png", (9.4, 1.9)) as figure:
                 _moons(figure, result)
         if isinstance(result.scenario.task, LinearClassification):
-            with _saved(folder / "targets.png", (4.6, 4.4)) as figure:
+            with saved(folder / "targets.png", (4.6, 4.4)) as figure:
                 _targets(figure, result.problem)
 
 
 @contextmanager
-def _saved(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
+def saved(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
+    """A figure to draw on, written to a file at the end."""
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     yield figure
@@ -66,7 +67,7 @@ def _saved(path: Path, size: tuple[float, float]) -> Iterator[Figure]:
 def _errors(figure: Figure, result: Result) -> None:
     """The run's metrics (rows) against simulated time and against communications (columns)."""
     trace, table = result.trace, result.summary["metrics"]
-    shown = [name for name in _LABELS if name in trace]
+    shown = [name for name in LABELS if name in trace]
     grid = figure.subplots(len(shown), 2, sharex="col", sharey="row", squeeze=False)
     for axes, name in zip(grid, shown, strict=True):
         for axis, x in zip(axes, ("time", "communications"), strict=True):
@@ -78,7 +79,7 @@ def _errors(figure: Figure, result: Result) -> None:
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
         if name != "accuracy" and (trace[name] > 0).all():
             axes[0].set_yscale("log")
-        axes[0].set_ylabel(_LABELS[name])
+        axes[0].set_ylabel(LABELS[name])
     grid[0, 0].legend(loc="best", fontsize=8)
     grid[-1, 0].set_xlabel("simulated time (s)")
     grid[-1, 1].set_xlabel("communications (messages sent)")

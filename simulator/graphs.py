@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from simulator.errors import ScenarioError
-from simulator.scenario import (
+from simulator.scenario_problem import (
     AngularKernel,
     GaussianKernel,
     Graph,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,8 @@ Q = TypeVar("Q")
 class Law(Strict):
     """A distribution of nonnegative numbers."""
 
-    #: Tells the laws apart in compiled code, together with ``parameters()``.
-    code: ClassVar[int]
-
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``size`` independent values, each from one call of the generator."""
-        raise NotImplementedError
-
-    def parameters(self) -> tuple[float, float]:
-        """The two numbers that compiled code needs to draw from this law."""
         raise NotImplementedError
 
     @property
@@ -45,17 +38,12 @@ class Law(Strict):
 class Constant(Law, Generic[Q]):
     """Always ``value``."""
 
-    code: ClassVar[int] = 0
     kind: Literal["constant"] = "constant"
     value: Q
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``value``, without using the generator."""
         return np.full(size, self.value, dtype=float)
-
-    def parameters(self) -> tuple[float, float]:
-        """``(value, 0)``."""
-        return float(self.value), 0.0  # type: ignore[arg-type]
 
     @property
     def mean_value(self) -> float:
@@ -66,7 +54,6 @@ class Constant(Law, Generic[Q]):
 class Uniform(Law, Generic[Q]):
     """Uniform on [low, high)."""
 
-    code: ClassVar[int] = 1
     kind: Literal["uniform"]
     low: Q
     high: Q
@@ -95,17 +82,12 @@ class Uniform(Law, Generic[Q]):
 class Exponential(Law, Generic[Q]):
     """Exponential with the given mean."""
 
-    code: ClassVar[int] = 2
     kind: Literal["exponential"]
     mean: Q
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Exponential draws."""
         return rng.exponential(self.mean_value, size)
-
-    def parameters(self) -> tuple[float, float]:
-        """``(mean, 0)``."""
-        return self.mean_value, 0.0
 
     @property
     def mean_value(self) -> float:
@@ -116,7 +98,6 @@ class Exponential(Law, Generic[Q]):
 class Lognormal(Law, Generic[Q]):
     """Lognormal with the given mean of the value itself; ``sigma`` is the spread of its log."""
 
-    code: ClassVar[int] = 3
     kind: Literal["lognormal"]
     mean: Q
     sigma: NonNegative
@@ -141,7 +122,6 @@ class Lognormal(Law, Generic[Q]):
 class Pareto(Law, Generic[Q]):
     """Classical Pareto: the least value is mean·(shape − 1)/shape."""
 
-    code: ClassVar[int] = 4
     kind: Literal["pareto"]
     mean: Q
     shape: Annotated[float, Field(gt=1)]
@@ -198,7 +178,6 @@ def _holds_positive_numbers(path: Path) -> Path:
 class Empirical(Law):
     """Drawn with replacement from the numbers of a file, one a line."""
 
-    code: ClassVar[int] = 5
     kind: Literal["empirical"]
     file: Annotated[InputFile, AfterValidator(_holds_numbers)]
 
@@ -210,10 +189,6 @@ class Empirical(Law):
         """One uniform a draw picks the line."""
         values = self.values()
         return values[pick(rng.random(size), len(values))]
-
-    def parameters(self) -> tuple[float, float]:
-        """``(count, 0)``: compiled code gets the values beside."""
-        return float(len(self.values())), 0.0
 
     @property
     def mean_value(self) -> float:

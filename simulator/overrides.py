@@ -49,7 +49,7 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
     if not read.value:
         raise ScenarioError(f"{place}: the value is missing")
     for index, value in enumerate(read.value):
-        if any(_same(value, other) for other in read.value[:index]):
+        if any(same(value, other) for other in read.value[:index]):
             raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
     return key, read.value
 
@@ -69,7 +69,7 @@ def apply_overrides(
             mistakes.append(Mistake((str(key),), "not a key; expected one like network.drop"))
             continue
         try:
-            paths[path] = _plain(value)
+            paths[path] = plain(value)
         except ValueError as error:
             mistakes.append(Mistake(path, str(error)))
     for path_set, value in sorted(paths.items(), key=lambda item: len(item[0])):
@@ -98,7 +98,7 @@ def _set(given: dict[str, Any], path: KeyPath, value: Any) -> str | None:
     return None
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """A value as YAML could have given it; ValueError for one that no file can hold."""
     if depth > MAX_DEPTH:
         raise ValueError(f"must not be nested in more than {MAX_DEPTH} levels")
@@ -107,9 +107,9 @@ def _plain(value: Any, depth: int = 0) -> Any:
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise ValueError("the keys of a block must be text")
-        return {key: _plain(item, depth + 1) for key, item in value.items()}
+        return {key: plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item, depth + 1) for item in value]
+        return [plain(item, depth + 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"must be a finite number (got {value})")
     if isinstance(value, int) and value.bit_length() > MAX_DIGITS * 3:
@@ -122,6 +122,6 @@ def _plain(value: Any, depth: int = 0) -> Any:
     raise ValueError(f"cannot be of Python's type {type(value).__name__}")
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Equal as YAML values: Python's true is 1, YAML's is not."""
     return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

@@ -53,7 +53,7 @@ def load_scenario(
     Raises ScenarioError with one line a mistake.
     """
     path = Path(path)
-    source = _Source(path, read_yaml(_read_text(path)))
+    source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not source.text.complete:
         raise source.error([])
@@ -74,7 +74,7 @@ def load_scenario(
     return scenario
 
 
-class _Source:
+class Source:
     """Where the values of a scenario come from: a place in its file, or an override."""
 
     def __init__(self, path: Path, text: YamlText):
@@ -125,7 +125,7 @@ def _override_line(override: KeyPath, mistake: Mistake) -> str:
     )
 
 
-def _read_text(path: Path) -> str:
+def read_scenario_text(path: Path) -> str:
     """The text of a regular file of sensible size."""
     name = _printable(path)
     try:

@@ -15,7 +15,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulator.comparison import Comparison
-from simulator.figures import _LABELS, BLUE, GREY, ORANGE, STYLE, _saved
+from simulator.figures import BLUE, GREY, LABELS, ORANGE, STYLE, saved
 from simulator.sweep_plan import label
 from simulator.sweeps import Sweep
 
@@ -38,11 +38,11 @@ def draw_sweep(sweep: Sweep, folder: Path) -> None:
         if len(keys) <= 2 and lines <= _MOST_LINES:
             panels = sweep.axes[keys[1]] if len(keys) == 2 else [None]
             size = (9.0, 0.5 + 2.7 * len(panels))
-            with _saved(folder / "curves.png", size) as figure:
+            with saved(folder / "curves.png", size) as figure:
                 _curve_panels(figure, sweep, metric, keys)
         if len(keys) == 2:
             timed = sweep.summary["time_to_target"].notna().any()
-            with _saved(folder / "heat_map.png", _map_size(sweep.axes, keys)) as figure:
+            with saved(folder / "heat_map.png", _map_size(sweep.axes, keys)) as figure:
                 _heat_map(figure, sweep, "time_to_target" if timed else metric, keys)
 
 
@@ -52,13 +52,13 @@ def draw_comparison(comparison: Comparison, folder: Path) -> None:
     with rc_context(STYLE):
         metric = _metric(comparison)
         if not keys and metric is not None:
-            with _saved(folder / "comparison.png", (9.0, 3.6)) as figure:
+            with saved(folder / "comparison.png", (9.0, 3.6)) as figure:
                 _both_sides(figure, comparison, metric)
         elif len(keys) == 1:
-            with _saved(folder / "speedup.png", (5.4, 3.6)) as figure:
+            with saved(folder / "speedup.png", (5.4, 3.6)) as figure:
                 _speedup_line(figure, comparison, keys[0])
         elif len(keys) == 2:
-            with _saved(folder / "phase_diagram.png", _map_size(comparison.axes, keys)) as figure:
+            with saved(folder / "phase_diagram.png", _map_size(comparison.axes, keys)) as figure:
                 _phase_diagram(figure, comparison, keys)
 
 
@@ -83,7 +83,7 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str]) ->
                 curve = _select(sweep.curves, chosen | {"axis": x})
                 _band(axis, curve, metric, colour, "-", str(label(value)) if keys else "")
             _scale(axis, sweep.curves, metric)
-        left.set_ylabel(_LABELS.get(metric, metric))
+        left.set_ylabel(LABELS.get(metric, metric))
         if len(keys) == 2:
             left.set_title(f"{keys[1]} = {label(row)}", fontsize=8, loc="left")
     for axis, text in zip(axes[-1], _AXES.values(), strict=True):
@@ -112,7 +112,7 @@ def _both_sides(figure: Figure, comparison: Comparison, metric: str) -> None:
         else:
             axis.locator_params(axis="x", nbins=6)
         axis.set_xlabel(text)
-    axes[0].set_ylabel(_LABELS.get(metric, metric))
+    axes[0].set_ylabel(LABELS.get(metric, metric))
     axes[1].legend(fontsize=7.5)
     _caption(figure, comparison, speedup_text(comparison.speedup.iloc[0], comparison.vary))
 
@@ -173,7 +173,7 @@ def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str]) -> No
     for row, column, value in _cells(values):
         bound = "≥ " if measure == "time_to_target" and late[row, column] else ""
         _write(axis, image, row, column, value, bound)
-    text = "time to target (s)" if measure == "time_to_target" else _LABELS.get(measure, measure)
+    text = "time to target (s)" if measure == "time_to_target" else LABELS.get(measure, measure)
     figure.colorbar(image, ax=axis).set_label(text)
     _caption(figure, sweep, f"mean over {sweep.runs['seed'].nunique()} seeds")
 

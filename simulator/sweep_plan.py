@@ -24,10 +24,10 @@ import yaml
 
 from simulator.errors import ScenarioError
 from simulator.metrics import Metrics
-from simulator.overrides import _plain, _same
+from simulator.overrides import plain, same
 from simulator.plugins import Plugin
 from simulator.scenario import MetricName, Scenario
-from simulator.scenario_file import _read_text, _Source, load_scenario
+from simulator.scenario_file import Source, load_scenario, read_scenario_text
 from simulator.scenario_messages import Mistake, did_you_mean, shown
 from simulator.seeds import Streams
 from simulator.setup import first_models
@@ -149,7 +149,7 @@ def label(value: Any) -> Any:
 def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
     """Values as a YAML file could have given them: NumPy's numbers become Python's."""
     try:
-        return [_plain(value) for value in values]
+        return [plain(value) for value in values]
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"--set {key}: {error}") from None
 
@@ -157,7 +157,7 @@ def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
 # --- reading ------------------------------------------------------------------------------------
 def read_request(path: Path) -> Request:
     """A sweep file, or a scenario to be swept."""
-    source = _Source(path, read_yaml(_read_text(path)))
+    source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
         return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
@@ -223,7 +223,7 @@ def _wrong_values(values: Any) -> str | None:
     if not isinstance(values, list) or not values:
         return f"must be a list of one or more values (got {shown(values)})"
     for index, value in enumerate(values):
-        if any(_same(value, other) for other in values[:index]):
+        if any(same(value, other) for other in values[:index]):
             return f"the value {shown(value)} is given twice"
     return None
 

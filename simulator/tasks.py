@@ -18,14 +18,14 @@ from agents.losses import LOSSES
 from simulator.errors import ScenarioError
 from simulator.graphs import build_graph, connected_parts, listing, numbers, read_cells, read_text
 from simulator.problem import DataSets, Problem
-from simulator.scenario import (
+from simulator.scenario import Scenario
+from simulator.scenario_problem import (
     ConfidenceWidth,
     Files,
     FixedCount,
     LinearClassification,
     MeanEstimation,
     Samples,
-    Scenario,
 )
 from simulator.seeds import Streams
 

@@ -17,7 +17,7 @@ from scipy.spatial.distance import cdist
 from simulator import graphs
 from simulator.errors import ScenarioError
 from simulator.graphs import build_graph, connected_parts, mirror
-from simulator.scenario import Graph
+from simulator.scenario_problem import Graph
 
 SCHEMA = TypeAdapter(Graph)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 
-from agents.losses import LOSSES, Kinked, subgradient_proximal
+from agents.losses import LOSSES, GradientSteps, Kinked
 
 NAMES = list(LOSSES)
 LABELLED = ("hinge", "logistic")
@@ -242,7 +242,7 @@ def test_an_agent_without_points_stays_where_it_is(name, rng):
     v = rng.normal(size=4)
     empty = np.empty((0, 4)), np.empty(0), 2.0, 5.0
     np.testing.assert_array_equal(LOSSES[name].proximal(*empty).step(v), v)
-    inexact = subgradient_proximal(LOSSES[name], *empty, steps=3)
+    inexact = GradientSteps(LOSSES[name], *empty, steps=3)
     np.testing.assert_allclose(inexact.step(v), v, rtol=1e-15)
 
 
@@ -263,8 +263,8 @@ def test_gradient_steps_approach_the_proximal_point(name, rng):
     X, y = draw_points(rng, name, 6, 3)
     v, start = rng.normal(size=3), rng.normal(size=3)
     theta = LOSSES[name].proximal(X, y, 2.0, 0.5).step(v)
-    few = subgradient_proximal(LOSSES[name], X, y, 2.0, 0.5, 3)
-    many = subgradient_proximal(LOSSES[name], X, y, 2.0, 0.5, 3000)
+    few = GradientSteps(LOSSES[name], X, y, 2.0, 0.5, 3)
+    many = GradientSteps(LOSSES[name], X, y, 2.0, 0.5, 3000)
     few.theta = many.theta = start
     near, nearer = (np.linalg.norm(steps.step(v) - theta) for steps in (few, many))
     assert nearer < (3e-3 if isinstance(LOSSES[name], Kinked) else 1e-12)
