@@ -29,7 +29,8 @@ from simulator.plugins import Plugin
 from simulator.store import Store, replacing
 from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan, plain_values
 from simulator.sweep_tables import censored, mean_interval, times_or_limits
-from simulator.sweeps import Computed, Progress, Sweep, compute, requested, tables, write_tables
+from simulator.sweeps import Computed, Sweep, compute, requested, tables, write_tables
+from simulator.work import Progress
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"

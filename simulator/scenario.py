@@ -223,12 +223,17 @@ class Record(Strict):
         return self
 
 
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
 class Scenario(Strict):
     """A network of learning agents, fully described."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
     description: str = ""
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    seed: Seed = 0
+    problem_seed: Seed | None = None
+    """Data and graph come from this seed instead, so that many runs can share one problem."""
     engine: Literal["simpy", "compiled"] = "simpy"
     """simpy is the reference; compiled gives the same, 20 times faster, for mp and admm."""
     task: Task

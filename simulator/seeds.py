@@ -10,6 +10,8 @@ import numpy as np
 
 #: The place of a name is its spawn key: append, never reorder.
 NAMES = ("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates")
+#: What ``problem_seed`` governs, where a scenario has one.
+PROBLEM = ("data", "graph")
 
 
 class Streams:
@@ -24,7 +26,9 @@ class Streams:
     compute: np.random.Generator
     rates: np.random.Generator
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):
-            sequence = np.random.SeedSequence(entropy=seed, spawn_key=(key,))
+            other = problem_seed is not None and name in PROBLEM
+            entropy = problem_seed if other else seed
+            sequence = np.random.SeedSequence(entropy=entropy, spawn_key=(key,))
             setattr(self, name, np.random.default_rng(sequence))

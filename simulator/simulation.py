@@ -65,7 +65,7 @@ def run(
 
 
 def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None) -> Result:
-    streams = Streams(scenario.seed)
+    streams = Streams(scenario.seed, scenario.problem_seed)
     problem = build_problem(scenario, streams)
     metrics = Metrics(scenario, problem, rule)
     consensus = consensus_models(scenario, problem)

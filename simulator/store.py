@@ -33,7 +33,7 @@ from simulator.simulation import Result
 from simulator.tasks import build_problem
 
 #: Raised whenever numbers change, so that old results are not taken for new ones.
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 #: The layout of a result's folder.
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -114,7 +114,7 @@ class Store:
             agents = pd.read_csv(folder / "agents.csv")
         except (OSError, ValueError, KeyError) as error:
             raise StoreError(f"{folder}: cannot be read: {error}; use --force") from None
-        problem = build_problem(scenario, Streams(scenario.seed))
+        problem = build_problem(scenario, Streams(scenario.seed, scenario.problem_seed))
         return Result(scenario, problem, trace, agents, manifest["summary"], models, optimum)
 
     def add_figures(self, result: Result, folder: Path) -> None:

@@ -309,9 +309,9 @@ def start_value(
     ``known`` keeps values for scenarios that differ only in what plays no part in it.
     """
     algorithm = scenario.algorithm.model_copy(update={"mode": "async"})
-    key = repr((scenario.seed, scenario.task, scenario.graph, algorithm))
+    key = repr((scenario.seed, scenario.problem_seed, scenario.task, scenario.graph, algorithm))
     if key not in known:
-        streams = Streams(scenario.seed)
+        streams = Streams(scenario.seed, scenario.problem_seed)
         problem = build_problem(scenario, streams)
         rule = find_rule(scenario, plugin)
         metrics = Metrics(scenario, problem, rule)

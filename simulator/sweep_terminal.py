@@ -21,7 +21,8 @@ from simulator.plugins import Plugin
 from simulator.store import Store
 from simulator.sweep_figures import speedup_text
 from simulator.sweep_plan import Plan, label
-from simulator.sweeps import Computed, Progress, Sweep
+from simulator.sweeps import Computed, Sweep
+from simulator.work import Progress
 
 _HEADINGS = {
     "time_to_target": "time to target (s)",

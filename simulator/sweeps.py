@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,8 @@ from simulator.plugins import Plugin
 from simulator.store import RESULTS_VERSION, SCHEMA_VERSION, Store, replacing, software, write_json
 from simulator.sweep_plan import Plan, Request, label, make_plan, read_request
 from simulator.sweep_tables import curves_table, runs_table, summary_table
-from simulator.workers import Failed, crew_for, run_all
-
-#: Called at every change with the numbers of runs that are finished, running and failed.
-Progress = Callable[[int, int, int], None]
+from simulator.work import Progress, Run, complete
+from simulator.workers import crew_for
 
 
 @dataclass(frozen=True)
@@ -115,35 +113,15 @@ def compute(
     """Compute the runs that the store does not have; this process alone writes to the store."""
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
-    folders = [store.folder(run.scenario, plugin) for run in plan.runs]
-    missing = [n for n, folder in enumerate(folders) if force or not store.has(folder)]
-    computed = Computed(plan, folders, reused=len(folders) - len(missing))
-    if not missing:
-        return computed
+    runs = [Run(run.scenario, store, plugin) for run in plan.runs]
+    folders = [run.folder for run in runs]
+    stored = 0 if force else sum(run.is_stored() for run in runs)
+    if stored == len(runs):
+        return Computed(plan, folders, reused=stored)
     store.check_writable()
-    report = progress or (lambda done, running, failed: None)
-    done, running = computed.reused, 0
-    report(done, running, 0)
-    try:
-        with crew_for(min(jobs or os.cpu_count() or 1, len(missing)), dask) as crew:
-            scenarios = [plan.runs[number].scenario for number in missing]
-            for position, outcome in run_all(scenarios, plugin, crew):
-                number = missing[position]
-                if outcome is None:
-                    running += 1
-                elif isinstance(outcome, Failed):
-                    running -= 1
-                    computed.failures[number] = outcome.reason
-                else:
-                    running -= 1
-                    result = replace(outcome.result, scenario=plan.runs[number].scenario)
-                    store.save(result, outcome.wall_time, plugin, figures=False)
-                    done += 1
-                report(done, running, len(computed.failures))
-    except BaseException as error:
-        error.add_note("finished runs are stored; the same command goes on from there")
-        raise
-    return computed
+    with crew_for(min(jobs or os.cpu_count() or 1, len(runs) - stored), dask) as crew:
+        failures = complete(runs, crew, force=force, progress=progress)
+    return Computed(plan, folders, failures, reused=stored)
 
 
 def write_sweep(computed: Computed, store: Store, figures: bool = True) -> Sweep:

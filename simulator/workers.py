@@ -1,8 +1,8 @@
 """Runs on other processes: a pool of local ones, or the workers of a Dask cluster.
 
-A run travels as text and bytes (``Job``) and comes back whole (``Done``) or as the reason why it
+What is to be computed travels as a ``Job`` and comes back whole (``Done``) or as the reason why it
 did not finish (``Failed``), so that a worker needs this package and nothing else: no shared disk,
-no shared store.  What comes back is saved by the caller alone.
+no shared store.  A run travels as text and bytes.  What comes back is saved by the caller alone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ from simulator.errors import SimulatorError
 from simulator.plugins import Plugin, load_plugin
 from simulator.scenario import Scenario
 from simulator.scenario_file import load_scenario
-from simulator.simulation import Result, run
+from simulator.simulation import run
 from simulator.store import write_inputs
 
 #: Each worker computes on one core; a numerical library that takes them all slows the others down.
@@ -44,8 +44,15 @@ _ONE_THREAD = dict.fromkeys(
 _DIED = "its worker process died twice while it ran"
 
 
+class Job(Protocol):
+    """Something that can be sent to a worker, by pickle."""
+
+    def execute(self) -> Outcome:
+        """What the worker does with it."""
+
+
 @dataclass(frozen=True)
-class Job:
+class RunJob:
     """A run that can be sent anywhere: the scenario's YAML, the files it names, the plugin."""
 
     files: dict[str, bytes]
@@ -54,18 +61,36 @@ class Job:
     plugin_source: bytes | None
     plugin_sha256: str | None
 
+    def execute(self) -> Outcome:
+        """Unpack the scenario and run it."""
+        with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:
+            try:
+                for name, content in self.files.items():
+                    path = Path(folder) / name
+                    path.parent.mkdir(exist_ok=True)
+                    path.write_bytes(content)
+                plugin = _unpack_plugin(self, Path(folder))
+                rules = plugin.rules if plugin is not None else ()
+                scenario = load_scenario(Path(folder) / "scenario.yaml", known_rules=rules)
+                started = time.perf_counter()
+                result = run(scenario, plugin=plugin)
+                return Done(result, time.perf_counter() - started)
+            except Exception as error:
+                # The worker's folder has another name each time; the reason must not.
+                return Failed(reason_for(error).replace(f"{folder}{os.sep}", ""))
+
 
 @dataclass(frozen=True)
 class Done:
-    """A finished run."""
+    """A finished job: a ``Result`` for a run."""
 
-    result: Result
+    result: Any
     wall_time: float
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A run that did not finish, and why."""
+    """A job that did not finish, and why."""
 
     reason: str
 
@@ -73,42 +98,31 @@ class Failed:
 Outcome = Done | Failed
 
 
-def pack(scenario: Scenario, plugin: Plugin | None) -> Job:
+def reason_for(error: Exception) -> str:
+    """Why a job failed: our own errors speak for themselves, others have names."""
+    known = isinstance(error, SimulatorError)
+    return str(error) if known else f"{type(error).__name__}: {error}"
+
+
+def pack(scenario: Scenario, plugin: Plugin | None) -> RunJob:
     """Make a run ready to travel."""
     with tempfile.TemporaryDirectory() as folder:
         write_inputs(scenario, Path(folder))
         paths = [path for path in Path(folder).rglob("*") if path.is_file()]
         files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     if plugin is None:
-        return Job(files, None, None, None)
+        return RunJob(files, None, None, None)
     path = Path(plugin.reference)
     if path.suffix == ".py":
-        return Job(files, path.name, path.read_bytes(), plugin.sha256)
-    return Job(files, plugin.reference, None, plugin.sha256)
+        return RunJob(files, path.name, path.read_bytes(), plugin.sha256)
+    return RunJob(files, plugin.reference, None, plugin.sha256)
 
 
-def execute(job: Job) -> Outcome:
-    """What a worker does with a job."""
-    with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:
-        try:
-            for name, content in job.files.items():
-                path = Path(folder) / name
-                path.parent.mkdir(exist_ok=True)
-                path.write_bytes(content)
-            plugin = _unpack_plugin(job, Path(folder))
-            rules = plugin.rules if plugin is not None else ()
-            scenario = load_scenario(Path(folder) / "scenario.yaml", known_rules=rules)
-            started = time.perf_counter()
-            result = run(scenario, plugin=plugin)
-            return Done(result, time.perf_counter() - started)
-        except Exception as error:
-            # The worker's folder has another name each time; the reason must not.
-            text = str(error).replace(f"{folder}{os.sep}", "")
-            known = isinstance(error, SimulatorError)
-            return Failed(text if known else f"{type(error).__name__}: {text}")
+def _execute(job: Job) -> Outcome:
+    return job.execute()
 
 
-def _unpack_plugin(job: Job, folder: Path) -> Plugin | None:
+def _unpack_plugin(job: RunJob, folder: Path) -> Plugin | None:
     if job.plugin is None:
         return None
     reference = job.plugin
@@ -156,10 +170,10 @@ class LocalCrew:
         """Send a job out; a worker process is started where there are fewer than allowed."""
         with _environment(_ONE_THREAD):
             try:
-                return self._pool.submit(execute, job)
+                return self._pool.submit(_execute, job)
             except BrokenProcessPool:  # a worker died while it had nothing to do
                 self.rebuild()
-                return self._pool.submit(execute, job)
+                return self._pool.submit(_execute, job)
 
     def rebuild(self) -> None:
         """The pool is broken: start a new one."""
@@ -236,7 +250,7 @@ class DaskCrew:
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job out."""
-        future: Future[Outcome] = self._executor.submit(execute, job)
+        future: Future[Outcome] = self._executor.submit(_execute, job)
         return future
 
     def rebuild(self) -> None:
@@ -252,17 +266,19 @@ class DaskCrew:
         self._client.close(timeout=5)
 
 
-# --- all runs of a sweep ------------------------------------------------------------------------
+# --- all jobs of a sweep ------------------------------------------------------------------------
 def run_all(
-    scenarios: Sequence[Scenario], plugin: Plugin | None, crew: Crew
+    makers: Sequence[Callable[[], Job]], crew: Crew
 ) -> Iterator[tuple[int, Outcome | None]]:
-    """Yield (number, outcome) of every run in order of completion, (number, None) when it starts.
+    """Yield (number, outcome) of every job in order of completion, (number, None) when it starts.
+
+    Each is made just before it goes out.
 
     When a worker dies, a pool of processes breaks as a whole and cannot say which run was its
     last.  All that were out then go out again, one at a time: a run that loses its worker alone
     has lost it twice, and has failed.
     """
-    waiting, suspects = deque(range(len(scenarios))), deque[int]()
+    waiting, suspects = deque(range(len(makers))), deque[int]()
     out: dict[Future[Outcome], int] = {}
     finished: list[tuple[int, Outcome]] = []
     while waiting or suspects or out:
@@ -270,7 +286,7 @@ def run_all(
         queue, room = (suspects, 1) if alone else (waiting, crew.slots)
         while queue and len(out) < room:
             number = queue.popleft()
-            out[crew.submit(pack(scenarios[number], plugin))] = number
+            out[crew.submit(makers[number]())] = number
             if not alone:
                 yield number, None
         # Only now, with the workers busy again, is it time to save what came back.

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from simulator import sweep
 from simulator.errors import SimulatorError
 from simulator.sweep_plan import Request, make_plan
-from simulator.workers import DaskCrew, Done, run_all
+from simulator.workers import DaskCrew, Done, pack, run_all
 from tests.sweeping import GRID, ROOT, TINY, table_bytes, write_tiny
 
 distributed = pytest.importorskip("distributed")
@@ -78,9 +79,10 @@ def test_a_dask_worker_that_is_killed_does_no_harm(cluster: Cluster, tmp_path: P
     """Runs of a second or so: one worker is killed with some in its hands."""
     scenario = write_tiny(tmp_path, TINY.replace("time: 20", "time: 2000"))
     plan = make_plan(Request(scenario, seeds=6))
+    jobs = [partial(pack, run.scenario, None) for run in plan.runs]
     outcomes, killed = {}, 0
     with DaskCrew(cluster.address) as crew:
-        for number, outcome in run_all([run.scenario for run in plan.runs], None, crew):
+        for number, outcome in run_all(jobs, crew):
             if outcome is not None:
                 outcomes[number] = outcome
                 if not killed:

@@ -287,3 +287,19 @@ def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
 
     for _ in range(200):
         assert total(theta + rng.normal(0, 10.0 ** rng.uniform(-6, 0), 3)) >= total(theta) - 1e-9
+
+
+def test_consensus_model_of_as_many_dimensions_as_points_that_conflict(rng):
+    """100 agents who disagree, p = 100: coordinate descent on all points did not get there."""
+    problem = make_problem(rng, "hinge", n=100, p=100, sizes=rng.integers(1, 21, 100))
+    X, y = problem.data.X, problem.data.y
+    theta = consensus_model(problem, 0.01)
+    # Optimal: ridge·θ = Σ_k d_k y_k x_k with d_k = 1 below the margin, 0 above it, between at it.
+    margins = y * (X @ theta)
+    at = np.abs(margins - 1) < 1e-6
+    fixed = (margins < 1) & ~at
+    rest = 0.01 * theta - (y[fixed] @ X[fixed])
+    d, *_ = np.linalg.lstsq((y[at, None] * X[at]).T, rest, rcond=None)
+    assert np.linalg.norm((y[at, None] * X[at]).T @ d - rest) < 1e-6 * np.linalg.norm(rest)
+    assert d.min() > -1e-6
+    assert d.max() < 1 + 1e-6

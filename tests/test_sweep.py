@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from simulator.simulation import run
 from simulator.store import Store
 from simulator.sweep_plan import Request, TargetLevel, make_plan, read_request
 from simulator.sweep_tables import _curve, mean_interval
-from simulator.workers import Done, Failed, LocalCrew, execute, pack, run_all
+from simulator.workers import Done, Failed, LocalCrew, pack, run_all
 from tests.sweeping import GRID, command, sweep_tables, table_bytes, write_tiny
 
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
@@ -272,17 +273,20 @@ def test_interrupted_it_keeps_what_is_finished(tiny: Path, number: int, code: in
     os.killpg(process.pid, number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == code
-    assert errors.strip().endswith("finished runs are stored; the same command goes on from there")
+    assert errors.strip().endswith(
+        "what is finished is stored; the same command goes on from there"
+    )
     assert "Traceback" not in errors
     assert len(list(out.iterdir())) == 1
 
 
 def test_a_worker_that_is_killed_does_no_harm(tiny: Path):
     """The only worker is killed with a run in its hands; the run goes out again."""
-    scenarios = [r.scenario for r in make_plan(Request(tiny, seeds=3)).runs]
+    runs = make_plan(Request(tiny, seeds=3)).runs
+    jobs = [partial(pack, run.scenario, None) for run in runs]
     outcomes, killed = {}, 0
     with LocalCrew(1) as crew:
-        for number, outcome in run_all(scenarios, None, crew):
+        for number, outcome in run_all(jobs, crew):
             if outcome is None and number == 1:
                 (process,) = crew._pool._processes
                 os.kill(process, signal.SIGKILL)
@@ -326,12 +330,12 @@ def test_runs_that_fail_are_recorded_and_the_others_go_on(tiny: Path):
 
 
 def test_a_failed_run_shows_in_the_exit_code(tiny: Path, monkeypatch: pytest.MonkeyPatch):
-    def fail(scenarios, plugin, crew):
-        for number, _ in enumerate(scenarios):
+    def fail(jobs, crew):
+        for number, _ in enumerate(jobs):
             yield number, None
             yield number, Failed("no luck")
 
-    monkeypatch.setattr("simulator.sweeps.run_all", fail)
+    monkeypatch.setattr("simulator.work.run_all", fail)
     words = ["sweep", str(tiny), "--seeds", "2", "--out", str(tiny.parent / "results")]
     result = CliRunner().invoke(commands, words, standalone_mode=False)
     assert result.return_value == 1
@@ -349,7 +353,7 @@ def test_named_files_travel_with_a_run(tmp_path: Path):
     expected = run(scenario).trace
     job = pack(scenario, None)
     home.rename(tmp_path / "elsewhere")
-    outcome = execute(job)
+    outcome = job.execute()
     assert isinstance(outcome, Done)
     pd.testing.assert_frame_equal(outcome.result.trace, expected)
 
@@ -357,7 +361,7 @@ def test_named_files_travel_with_a_run(tmp_path: Path):
 def test_reasons_do_not_name_the_workers_folder(tmp_path: Path):
     (tmp_path / "edges.txt").write_text("0 99\n")
     scenario = load_scenario(write_tiny(tmp_path), {"graph": {"kind": "file", "file": "edges.txt"}})
-    reasons = {execute(pack(scenario, None)) for _ in range(2)}
+    reasons = {pack(scenario, None).execute() for _ in range(2)}
     assert len(reasons) == 1
     (failed,) = reasons
     assert isinstance(failed, Failed)

@@ -469,3 +469,11 @@ def test_the_weather_stations():
     near = (distance < 1.5) & (distance > 0)
     expected = np.where(near, np.exp(-(distance**2) / 2), 0)
     np.testing.assert_allclose(problem.W.toarray(), expected, atol=5e-4)
+
+
+def test_problem_seed_gives_the_problem_of_that_seed_and_leaves_the_other_streams():
+    one, other = Streams(7), Streams(3, problem_seed=7)
+    for name in ("data", "graph"):
+        assert getattr(one, name).random() == getattr(other, name).random()
+    for name in ("clock", "peers", "latency", "loss", "compute", "rates"):
+        assert getattr(Streams(3), name).random() == getattr(other, name).random()
