@@ -2,15 +2,16 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: run test check verify bench clean help
+.PHONY: run reproduce test check verify bench clean help
 
 help:
-	@echo "make run     run the main scenario (scenarios/moons.yaml)"
-	@echo "make test    the test suite"
-	@echo "make check   what CI runs: format, lint, types, tests"
-	@echo "make verify  slow statistical verification"
-	@echo "make bench   speed, as ratios measured in one run"
-	@echo "make clean   remove .venv, caches and results"
+	@echo "make run        run the main scenario (scenarios/moons.yaml)"
+	@echo "make reproduce  all of the paper's experiments, at full size (20 to 40 minutes)"
+	@echo "make test       the test suite"
+	@echo "make check      what CI runs: format, lint, types, tests"
+	@echo "make verify     slow statistical verification"
+	@echo "make bench      speed, as ratios measured in one run"
+	@echo "make clean      remove .venv, caches and results"
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
@@ -20,6 +21,9 @@ help:
 
 run: .venv/.installed
 	$(PY) -m simulator run scenarios/moons.yaml
+
+reproduce: .venv/.installed
+	$(PY) -m simulator reproduce all
 
 test: .venv/.installed
 	$(PY) -m pytest -n 2

@@ -11,6 +11,7 @@ import click
 
 from simulator import __version__
 from simulator.cli_options import out_option, plugin_option, set_option
+from simulator.cli_reproduce import reproduce_command
 from simulator.cli_sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
@@ -31,12 +32,14 @@ def commands() -> None:
       python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
 
 
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
+commands.add_command(reproduce_command)
 
 
 @commands.command("run")

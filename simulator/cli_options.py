@@ -25,3 +25,8 @@ plugin_option = click.option(
     metavar="FILE_OR_MODULE",
     help="Python code with rules of your own (RULES = {...}); it is imported, so it runs.",
 )
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Local processes. [as many as there are cores]",
+)

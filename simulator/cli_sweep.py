@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli_options import out_option, plugin_option
+from simulator.cli_options import jobs_option, out_option, plugin_option
 
 if TYPE_CHECKING:
     from simulator.plugins import Plugin
@@ -30,11 +30,7 @@ _OPTIONS = (
         type=click.IntRange(min=1),
         help="So many runs of each combination: the scenario's seed and those after it. [1]",
     ),
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        help="Local processes. [as many as there are cores]",
-    ),
+    jobs_option,
     click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
     out_option,
     plugin_option,

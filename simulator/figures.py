@@ -12,8 +12,9 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
+from scipy.sparse import csr_array
 
-from simulator.problem import Floats, Problem
+from simulator.problem import Floats
 from simulator.scenario_problem import LinearClassification, MeanEstimation
 from simulator.simulation import Result
 
@@ -52,7 +53,8 @@ def draw_run(result: Result, folder: Path) -> None:
                 _moons(figure, result)
         if isinstance(result.scenario.task, LinearClassification):
             with saved(folder / "targets.png", (4.6, 4.4)) as figure:
-                _targets(figure, result.problem)
+                assert result.problem.targets is not None
+                targets_and_links(figure, result.problem.targets[:, :2], result.problem.W)
 
 
 @contextmanager
@@ -97,24 +99,32 @@ def _moons(figure: Figure, result: Result) -> None:
         (f"models at {result.summary['simulated_time']:.4g} s", result.models),
         ("optimum", result.optimum),
     ]
-    drawn = [(title, models) for title, models in panels if models is not None]
-    axes = np.atleast_1d(figure.subplots(1, len(drawn), sharex=True, sharey=True))
+    drawn = [(title, models[:, 0]) for title, models in panels if models is not None]
+    moon_panels(figure, problem.vectors, drawn)
+
+
+def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]]) -> None:
+    """Agents at their vectors (n, 2), coloured by their models (n,), a panel each."""
+    axes = np.atleast_1d(figure.subplots(1, len(panels), sharex=True, sharey=True))
     # Of very many agents every so many are drawn: more would be slow and hide one another.
-    step = -(-problem.n // POINTS)
+    step = -(-len(vectors) // POINTS)
     if step > 1:
-        figure.suptitle(f"one agent in {step} of {problem.n:,}", fontsize=8)
+        figure.suptitle(f"one agent in {step} of {len(vectors):,}", fontsize=8)
     points: Any = None
-    for axis, (title, models) in zip(axes, drawn, strict=True):
-        points = axis.scatter(
-            *problem.vectors[::step].T,
-            c=models[::step, 0],
-            cmap="RdBu",
-            vmin=-1.5,
-            vmax=1.5,
-            s=13,
-            edgecolors="black",
-            linewidths=0.25,
-        )
+    for axis, (title, models) in zip(axes, panels, strict=True):
+        # Red and blue are equally dark: without colours the shape tells the sign.
+        for marker, chosen in (("^", models[::step] >= 0), ("v", models[::step] < 0)):
+            points = axis.scatter(
+                *vectors[::step][chosen].T,
+                c=models[::step][chosen],
+                cmap="RdBu",
+                vmin=-1.5,
+                vmax=1.5,
+                s=13,
+                marker=marker,
+                edgecolors="black",
+                linewidths=0.25,
+            )
         axis.set_title(title, fontsize=9)
         axis.set_aspect("equal")
         axis.set_xticks([])
@@ -127,12 +137,10 @@ def _moons(figure: Figure, result: Result) -> None:
     bar.set_label("estimated mean")
 
 
-def _targets(figure: Figure, problem: Problem) -> None:
+def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     """The paper's Figure 4: the target models in their plane, and the links between them."""
-    assert problem.targets is not None
-    plane = problem.targets[:, :2]
     axis = figure.subplots()
-    edges = problem.W.tocoo()
+    edges = W.tocoo()
     upper = edges.row < edges.col
     ends = np.stack([plane[edges.row[upper]], plane[edges.col[upper]]], axis=1)
     strength = np.clip(edges.data[upper] / max(edges.data.max(initial=0.0), 1e-300), 0.05, 1.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.rule import Rule
 from simulator.errors import NoOptimumError, ScenarioError
 from simulator.optimum import Objective, cl_optimum, mp_optimum
-from simulator.problem import Floats, Problem
+from simulator.problem import DataSets, Floats, Problem
 from simulator.scenario import Scenario
 
 #: Kept up to date at every update when a stop asks for them, so that their times are exact.
@@ -89,7 +89,7 @@ class Metrics:
         assert test is not None
         assert test.X is not None
         assert owner is not None
-        margins = np.einsum("tp,tp->t", test.X, models[owner]) * test.y
+        margins = _predictions(test, owner, models) * test.y
         right = np.bincount(owner[margins > 0], minlength=self.problem.n)
         return np.where(test.sizes > 0, right / np.maximum(test.sizes, 1), np.nan)
 
@@ -99,6 +99,17 @@ class Metrics:
         if reference is None:
             raise ScenarioError(f"stop.metric: {metric} cannot be measured in this scenario")
         return reference
+
+
+def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Floats:
+    """x_t·θ of each test point's agent, (T,)."""
+    assert test.X is not None
+    n, p = models.shape
+    if np.all(test.sizes == test.sizes[0]):
+        # As many points for everybody: no need to copy a model for each point.
+        products: Floats = np.matmul(test.X.reshape(n, -1, p), models[:, :, None]).ravel()
+        return products
+    return np.einsum("tp,tp->t", test.X, models[owner])
 
 
 def _test_owners(problem: Problem) -> NDArray[np.int64] | None:

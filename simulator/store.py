@@ -193,6 +193,19 @@ def replacing(folder: Path) -> Iterator[Path]:
             shutil.rmtree(draft, ignore_errors=True)
 
 
+@contextmanager
+def replacing_file(path: Path) -> Iterator[Path]:
+    """A draft beside ``path`` that takes its place at the end, or vanishes on failure."""
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _sweep_up(path.parent)
+        prefix = f".draft-{os.getpid()}-"
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
+            draft = Path(folder) / path.name
+            yield draft
+            os.replace(draft, path)
+
+
 def _sweep_up(root: Path) -> None:
     """Remove drafts of processes that were killed."""
     for draft in root.glob(".draft-*-*"):

@@ -150,7 +150,7 @@ def curves_table(
     blocks = []
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
-        traces = [_read_trace(folders[number] / "trace.csv") for number in done]
+        traces = [read_trace(folders[number] / "trace.csv") for number in done]
         for axis in ("time", "communications") if traces else ():
             block = _curve(traces, axis)
             block.insert(0, "runs", len(traces))
@@ -165,18 +165,22 @@ def curves_table(
     return table[[*plan.axes, "axis", "runs", "x", *metrics]]
 
 
-def _read_trace(path: Path) -> pd.DataFrame:
+def read_trace(path: Path) -> pd.DataFrame:
     """Every number exactly as it was written, whatever the version of pandas."""
     return pd.read_csv(path, dtype=str).astype("float64")
+
+
+def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -> Floats:
+    """Metrics (points, metrics) of the last sample at or before each x."""
+    rows = np.searchsorted(trace[axis].to_numpy(), x, side="right") - 1
+    return trace[metrics].to_numpy()[rows]
 
 
 def _curve(traces: list[pd.DataFrame], axis: str) -> pd.DataFrame:
     end = max(float(trace[axis].iloc[-1]) for trace in traces)
     x = np.linspace(0.0, end, _POINTS + 1) if end > 0 else np.zeros(1)
     metrics = [name for name in METRICS if all(name in trace for trace in traces)]
-    # (runs, points, metrics): the last sample at or before each x.
-    last = [np.searchsorted(trace[axis].to_numpy(), x, side="right") - 1 for trace in traces]
-    values = [trace[metrics].to_numpy()[rows] for trace, rows in zip(traces, last, strict=True)]
+    values = [last_values(trace, axis, x, metrics) for trace in traces]
     mean, low, high = mean_interval(np.stack(values))
     columns: dict[str, Floats] = {"x": x}
     for number, name in enumerate(metrics):

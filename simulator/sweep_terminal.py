@@ -149,3 +149,16 @@ def _close(console: Console, sweep: Sweep, computed: Computed) -> None:
     console.print(f"files:    {escape(str(sweep.folder))}")
     for figure in sorted(Path(sweep.folder).glob("*.png")):
         console.print(f"          {escape(str(figure))}")
+
+
+def show_claims(file: Path) -> None:
+    """The verdicts on the paper's claims."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("holds", "measured", "95 % interval", "claim"):
+        table.add_column(heading)
+    for _, row in pd.read_csv(file).iterrows():
+        known = np.isfinite(row["low"])
+        interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""
+        table.add_row(row["holds"], f"{row['value']:.3g}", interval, escape(row["text"]))
+    console.print(table)

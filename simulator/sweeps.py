@@ -114,7 +114,7 @@ def compute(
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
     runs = [Run(run.scenario, store, plugin) for run in plan.runs]
-    folders = [run.folder for run in runs]
+    folders = [run.place for run in runs]
     stored = 0 if force else sum(run.is_stored() for run in runs)
     if stored == len(runs):
         return Computed(plan, folders, reused=stored)

@@ -25,6 +25,10 @@ Progress = Callable[[int, int, int], None]
 class Task(Protocol):
     """Something to compute and store."""
 
+    @property
+    def place(self) -> Path:
+        """Where the result is stored."""
+
     def is_stored(self) -> bool:
         """Is the result there?"""
 
@@ -44,13 +48,13 @@ class Run:
     plugin: Plugin | None = None
 
     @cached_property
-    def folder(self) -> Path:
-        """Where the result lives."""
+    def place(self) -> Path:
+        """The result's folder."""
         return self.store.folder(self.scenario, self.plugin)
 
     def is_stored(self) -> bool:
         """Is the result there?"""
-        return self.store.has(self.folder)
+        return self.store.has(self.place)
 
     def job(self) -> Job:
         """The scenario with its files and the plugin."""

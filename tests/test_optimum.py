@@ -17,6 +17,8 @@ from agents.losses import LOSSES
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.optimum import Objective, cl_optimum, consensus_model, mp_optimum
 from simulator.problem import DataSets, Problem
+from simulator.scenario import Scenario
+from tests.conftest import LINEAR, problem_of
 
 NAMES = list(LOSSES)
 
@@ -289,17 +291,29 @@ def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
         assert total(theta + rng.normal(0, 10.0 ** rng.uniform(-6, 0), 3)) >= total(theta) - 1e-9
 
 
+def unbalanced(problem, theta, ridge):
+    """How far θ is from ridge·θ = Σ_k d_k y_k x_k, d_k = 1 below the margin, 0 above, 0 … 1 at it.
+
+    Relative to the force of the points below the margin; the d_k at it are found by least squares.
+    """
+    X, y = problem.data.X, problem.data.y
+    margins = y * (X @ theta)
+    at = np.abs(margins - 1) < 1e-7
+    below = (margins < 1) & ~at
+    force = ridge * theta - y[below] @ X[below]
+    edges = (y[at, None] * X[at]).T
+    d = np.linalg.lstsq(edges, force, rcond=None)[0]
+    return np.linalg.norm(edges @ np.clip(d, 0, 1) - force) / np.linalg.norm(force)
+
+
 def test_consensus_model_of_as_many_dimensions_as_points_that_conflict(rng):
     """100 agents who disagree, p = 100: coordinate descent on all points did not get there."""
     problem = make_problem(rng, "hinge", n=100, p=100, sizes=rng.integers(1, 21, 100))
-    X, y = problem.data.X, problem.data.y
-    theta = consensus_model(problem, 0.01)
-    # Optimal: ridge·θ = Σ_k d_k y_k x_k with d_k = 1 below the margin, 0 above it, between at it.
-    margins = y * (X @ theta)
-    at = np.abs(margins - 1) < 1e-6
-    fixed = (margins < 1) & ~at
-    rest = 0.01 * theta - (y[fixed] @ X[fixed])
-    d, *_ = np.linalg.lstsq((y[at, None] * X[at]).T, rest, rcond=None)
-    assert np.linalg.norm((y[at, None] * X[at]).T @ d - rest) < 1e-6 * np.linalg.norm(rest)
-    assert d.min() > -1e-6
-    assert d.max() < 1 + 1e-6
+    assert unbalanced(problem, consensus_model(problem, 0.01), 0.01) < 1e-6
+
+
+def test_consensus_model_with_a_point_that_hardly_misses_its_margin():
+    """Here 51 margins in 50 dimensions are 1 up to 1e-9; penalties up to 1e9 did not part them."""
+    task = {"kind": "linear_classification", "agents": 100, "dimension": 50}
+    problem = problem_of(Scenario.model_validate({**LINEAR, "seed": 50, "task": task}))
+    assert unbalanced(problem, consensus_model(problem, 0.01), 0.01) < 1e-6

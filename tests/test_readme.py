@@ -29,7 +29,7 @@ def test_commands(command, tmp_path):
         for word in words[3:]
         for path in (sorted(ROOT.glob(word)) if "*" in word else [word])
     ]
-    if words[3] in ("run", "sweep", "compare"):
+    if words[3] in ("run", "sweep", "compare", "reproduce"):
         arguments += ["--out", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, "-m", "simulator", *arguments], cwd=ROOT, capture_output=True, text=True

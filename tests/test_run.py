@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,8 @@ from scipy import stats
 from agents.rule import Rule
 from simulator import setup
 from simulator.errors import DivergenceError
+from simulator.metrics import Metrics
+from simulator.problem import DataSets
 from simulator.seeds import Streams
 from simulator.simulation import run
 from tests.conftest import LINEAR, MEANS, build, problem_of
@@ -373,3 +377,19 @@ def test_an_optimum_of_zero_has_no_gap():
     result = run(build(LINEAR, task=task))
     assert "gap" not in result.trace
     assert result.trace["objective"].iloc[-1] < 1e-2 * result.trace["objective"].iloc[0]
+
+
+@pytest.mark.parametrize("sizes", [[3] * 8, [0, 5, 2, 0, 7, 1, 4, 3]])
+def test_accuracies_are_shares_of_right_predictions(sizes, rng):
+    """As many test points for everybody, or not: the same as one prediction after another."""
+    scenario = build(LINEAR)
+    X, y = rng.normal(size=(sum(sizes), 3)), rng.choice([-1.0, 1.0], sum(sizes))
+    test = DataSets(X, y, np.concatenate([[0], np.cumsum(sizes)]))
+    problem = replace(problem_of(scenario), test=test)
+    models = rng.normal(size=(8, 3))
+    models[4] = 0.0  # never right
+    found = Metrics(scenario, problem, None).accuracies(models)
+    for i, size in enumerate(sizes):
+        right = [label * (point @ models[i]) > 0 for point, label in zip(*test[i], strict=True)]
+        assert np.isnan(found[i]) if size == 0 else found[i] == pytest.approx(np.mean(right))
+    assert found[4] == 0.0

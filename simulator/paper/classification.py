@@ -1,0 +1,486 @@
+"""Section 5.2, collaborative linear classification, and appendix E."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from scipy import stats
+from scipy.sparse import csr_array
+
+from simulator.figures import GREY, targets_and_links
+from simulator.paper.choices import Choices
+from simulator.paper.experiment import (
+    LOOKS,
+    ClosedForm,
+    Experiment,
+    Paper,
+    Tables,
+    line,
+    reached,
+    stored_table,
+    summary,
+    trace,
+    with_interval,
+)
+from simulator.paper.problems import neighbours, separators
+from simulator.scenario import Scenario
+from simulator.seeds import Streams
+from simulator.sweep_tables import last_values, mean_interval
+from simulator.tasks import build_problem
+from simulator.work import Run, Task
+
+METHODS = ("solitary", "consensus", "mp", "cl")
+NAMES = {
+    "solitary": "solitary models",
+    "consensus": "consensus model",
+    "mp": "model propagation",
+    "cl": "collaborative learning",
+}
+
+
+def optima(
+    paper: Paper, choices: Choices, dimension: int, seeds: Iterable[int]
+) -> list[ClosedForm]:
+    """All methods' models with the chosen trade-offs, an instance a task."""
+    return paper.closed_forms(
+        "accuracies",
+        separators(choices, dimension),
+        seeds,
+        1,
+        alphas=(choices.at("linear_classification.alpha", dimension),),
+        mus=(choices.at("linear_classification.mu", dimension),),
+    )
+
+
+def by_instance(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy over agents: a row an instance, a column a method."""
+    weighted = table.assign(right=table["accuracy"] * table["agents"])
+    sums = weighted.groupby(["seed", "method"])[["right", "agents"]].sum()
+    return (sums["right"] / sums["agents"]).unstack("method")
+
+
+# --- figure 3, left and middle ------------------------------------------------------------------
+class AccuracyByDimension(Experiment):
+    """Figure 3, left."""
+
+    id = "fig3-left"
+    title = "Test accuracy against the dimension p"
+    size = (4.8, 3.5)
+
+    def tasks(self) -> list[ClosedForm]:
+        """Every instance of every dimension."""
+        seeds = range(self.sizes.instances)
+        return [
+            task
+            for p in self.sizes.dimensions
+            for task in optima(self.paper, self.choices, p, seeds)
+        ]
+
+    def tables(self) -> Tables:
+        """Mean accuracies and, in pairs, their differences, by dimension."""
+        tasks, each, rows = self.tasks(), self.sizes.instances, []
+        for k, p in enumerate(self.sizes.dimensions):
+            table = by_instance(stored_table(tasks[k * each : (k + 1) * each]))
+            row: dict[str, Any] = {"dimension": p, "instances": len(table)}
+            for method in METHODS:
+                row |= with_interval(method, table[method])
+            row |= with_interval("cl_minus_mp", table["cl"] - table["mp"])
+            row |= with_interval("mp_minus_solitary", table["mp"] - table["solitary"])
+            rows.append(row)
+        return {self.id: pd.DataFrame(rows)}
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """One line a method."""
+        axis = figure.subplots()
+        for method in reversed(METHODS):
+            line(axis, tables[self.id], "dimension", method, method, NAMES[method])
+        axis.set_xlabel("dimension p")
+        axis.set_ylabel("mean test accuracy")
+        figure.legend(loc="outside upper center", ncols=2, fontsize=8)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        table = tables[self.id]
+        return (
+            "Linear classification: test accuracy of optimal models, mean and 95 % interval over "
+            f"{table['instances'][0]} random instances for each of {len(table)} dimensions "
+            "(100 agents, 1 to 20 training and 100 test points each), with trade-offs tuned on "
+            "held-out instances of the same dimension. "
+            "5 % of the test labels are flipped, so that 0.95 is the most that can be reached."
+        )
+
+
+def trade_offs(choices: Choices) -> str:
+    """The trade-offs at p = 50, for a caption."""
+    alpha, mu = (choices.at(f"linear_classification.{name}", 50) for name in ("alpha", "mu"))
+    return f"model propagation with α = {alpha:g}, collaborative learning with μ = {mu:g}"
+
+
+class AccuracyBySize(Experiment):
+    """Figure 3, middle."""
+
+    id = "fig3-middle"
+    title = "Test accuracy against the number of training points (p = 50)"
+    size = (4.8, 3.5)
+
+    def tasks(self) -> list[ClosedForm]:
+        """More instances than on the left, so that each number of points has enough agents."""
+        return optima(self.paper, self.choices, 50, range(self.sizes.size_instances))
+
+    def tables(self) -> Tables:
+        """Accuracies by number of points: mean over instances, each weighing as its agents."""
+        table = stored_table(self.tasks())
+        wide = table.pivot_table(
+            index=["points", "seed"], columns="method", values="accuracy", sort=True
+        )
+        wide["agents"] = table[table["method"] == "cl"].set_index(["points", "seed"])["agents"]
+        rows = []
+        for points, group in wide.groupby("points"):
+            row: dict[str, Any] = {"points": points, "agents": int(group["agents"].sum())}
+            for method in ("solitary", "mp", "cl"):
+                row |= weighted_interval(method, group[method], group["agents"])
+            gap = group["cl"] - group["mp"]
+            row |= weighted_interval("cl_minus_mp", gap, group["agents"])
+            rows.append(row)
+        sizes = pd.DataFrame(rows)
+        return {self.id: sizes, f"{self.id}-trends": self._trends(wide.reset_index())}
+
+    def _trends(self, wide: pd.DataFrame) -> pd.DataFrame:
+        """Slopes in accuracy per training point: one a instance, then mean and 95 % interval."""
+        wide["cl_minus_mp"] = wide["cl"] - wide["mp"]
+        slopes: dict[str, list[float]] = {m: [] for m in ("solitary", "mp", "cl", "cl_minus_mp")}
+        for _, group in wide.groupby("seed"):
+            for name, values in slopes.items():
+                fit = np.polyfit(group["points"], group[name], 1, w=np.sqrt(group["agents"]))
+                values.append(float(fit[0]))
+        rows = [{"method": m, **with_interval("slope", v)} for m, v in slopes.items()]
+        return pd.DataFrame(rows)
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """One line a method."""
+        axis = figure.subplots()
+        for method in ("cl", "mp", "solitary"):
+            line(axis, tables[self.id], "points", method, method, NAMES[method])
+        axis.set_xlabel("training points of the agent")
+        axis.set_ylabel("mean test accuracy")
+        axis.set_xticks([1, 5, 10, 15, 20])
+        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        table = tables[self.id]
+        return (
+            "Linear classification, p = 50: mean test accuracy, with 95 % interval, of agents by "
+            f"the number of their training points, over {self.sizes.size_instances} random "
+            f"instances of 100 agents ({table['agents'].min()} to {table['agents'].max()} agents "
+            f"a number; {trade_offs(self.choices)})."
+        )
+
+
+def weighted_interval(
+    name: str, values: pd.Series[float], agents: pd.Series[int]
+) -> dict[str, Any]:
+    """Mean over all agents, and a 95 % interval that takes instances as independent.
+
+    A ratio estimate: Σ a_s v_s / Σ a_s over instances s with a_s agents, its variance from the
+    residuals a_s (v_s − mean).
+    """
+    v, a = values.to_numpy(dtype=float), agents.to_numpy(dtype=float)
+    mean, n = float(a @ v / a.sum()), len(v)
+    if n < 2:
+        return {name: mean, f"{name}_low": np.nan, f"{name}_high": np.nan}
+    spread = np.sqrt(n / (n - 1) * np.sum((a * (v - mean)) ** 2)) / a.sum()
+    half = float(stats.t.ppf(0.975, n - 1) * spread)
+    return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+
+
+# --- figure 3, right ----------------------------------------------------------------------------
+def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
+    """The algorithm of a curve of figures 3 (right) and 5."""
+    start = choices["linear_classification.start"]
+    alpha, mu, rho = (choices.at(f"{block}.{name}", 50) for name in ("alpha", "mu", "rho"))
+    if which == "mp":
+        return {"kind": "mp", "alpha": alpha, "start": start}
+    trade_off = {"kind": "admm", "mu": mu, "rho": rho}
+    if which == "warm":
+        return {**trade_off, "start": {"kind": "mp", "alpha": alpha}}
+    return {**trade_off, "start": start, "mode": "sync" if which == "sync" else "async"}
+
+
+class AccuracyByCommunications(Experiment):
+    """Figure 3, right."""
+
+    id = "fig3-right"
+    title = "Test accuracy against communications (p = 50)"
+    size = (5.2, 3.5)
+    curves: ClassVar = {
+        "sync": ("sync", "synchronous ADMM"),
+        "cl": ("cl", "asynchronous ADMM"),
+        "warm": ("warm", "asynchronous ADMM from MP's optimum"),
+        "mp": ("mp", "asynchronous MP"),
+    }
+
+    def tasks(self) -> list[Run]:
+        """Every algorithm on every instance."""
+        return curve_runs(self.paper, self.choices, self.curves, self.sizes.run_instances)
+
+    def tables(self) -> Tables:
+        """Accuracy after so many communications; communications to shares of the optimum's."""
+        runs, each = self.tasks(), self.sizes.run_instances
+        x = np.unique(np.geomspace(100, self.sizes.run_communications, 120).astype(int))
+        curves, levels = [], []
+        for k, name in enumerate(self.curves):
+            own = runs[k * each : (k + 1) * each]
+            traces = [trace(run) for run in own]
+            values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
+            mean, low, high = mean_interval(np.stack(values))
+            curves.append(
+                pd.DataFrame(
+                    {
+                        "algorithm": name,
+                        "communications": x,
+                        "instances": each,
+                        "accuracy": mean,
+                        "accuracy_low": low,
+                        "accuracy_high": high,
+                    }
+                )
+            )
+            levels += level_rows(name, own, traces)
+        return {
+            self.id: pd.concat(curves, ignore_index=True),
+            f"{self.id}-levels": pd.DataFrame(levels),
+        }
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """One step line an algorithm, on a logarithmic axis of communications."""
+        axis = figure.subplots()
+        for name, (look, text) in self.curves.items():
+            curve = tables[self.id][tables[self.id]["algorithm"] == name]
+            style = {**LOOKS[look], "marker": None}
+            x = curve["communications"]
+            axis.step(x, curve["accuracy"], where="post", label=text, **style)
+            low, high = curve["accuracy_low"], curve["accuracy_high"]
+            colour = style["color"]
+            axis.fill_between(x, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
+        axis.set_xscale("log")
+        axis.set_xlabel("communications")
+        axis.set_ylabel("mean test accuracy")
+        figure.legend(loc="outside upper center", ncols=2, fontsize=8)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        return (
+            "Linear classification, p = 50: test accuracy against the number of pairwise "
+            "communications, without delay or loss; mean and 95 % interval over "
+            f"{self.sizes.run_instances} random instances of 100 agents; "
+            f"{trade_offs(self.choices)}, ρ = {self.choices['linear_classification.rho']:g}; start "
+            f"`{self.choices['linear_classification.start']}`. The warm start is the optimum of "
+            "model propagation, free of charge, with dual variables of zero."
+        )
+
+
+def curve_runs(
+    paper: Paper, choices: Choices, which: Iterable[str], instances: int, name: str = "fig3-right"
+) -> list[Run]:
+    """Runs of the given algorithms on the problems of figure 3, instance by instance."""
+
+    def scenario(algo: str, seed: int) -> Scenario:
+        length = paper.sizes.run_communications
+        # Model propagation needs far fewer communications, and a closer look at them.
+        every, length = (50, length // 5) if algo == "mp" else (250, length)
+        return separators(
+            choices,
+            name=name,
+            seed=seed,
+            algorithm=algorithm(choices, "linear_classification", algo),
+            stop={"communications": length},
+            record={"every_communications": every},
+        )
+
+    return paper.runs(scenario(algo, seed) for algo in which for seed in range(instances))
+
+
+#: Shares of the optimum's accuracy whose reaching is reported.
+SHARES = (0.9, 0.95, 0.99)
+
+
+def level_rows(
+    name: str, runs: Sequence[Run], traces: Sequence[pd.DataFrame]
+) -> list[dict[str, Any]]:
+    """Communications to shares of the accuracy of the run's own optimum, a row an instance.
+
+    To reach them for good: a warm start may begin above them, and fall.
+    """
+    rows = []
+    for run, samples in zip(runs, traces, strict=True):
+        best = summary(run)["metrics"]["optimum"]["accuracy"]
+        row: dict[str, Any] = {"algorithm": name, "seed": run.scenario.seed, "optimum": best}
+        for share in SHARES:
+            row[f"to_{share * 100:g}"] = reached(samples, "accuracy", share * best, for_good=True)
+        rows.append(row)
+    return rows
+
+
+# --- appendix E ---------------------------------------------------------------------------------
+class Links(Experiment):
+    """Figure 4."""
+
+    id = "fig4"
+    title = "Target models and the links between them"
+    size = (4.4, 4.2)
+
+    def tasks(self) -> Sequence[Task]:
+        """Nothing that takes time."""
+        return []
+
+    def tables(self) -> Tables:
+        """The agents' targets, and the edges with their weights."""
+        problem = build_problem(separators(self.choices), Streams(0))
+        assert problem.targets is not None
+        agents = pd.DataFrame(problem.targets[:, :2], columns=["x", "y"])
+        agents.insert(0, "agent", np.arange(problem.n))
+        edges = problem.W.tocoo()
+        upper = edges.row < edges.col
+        columns = {"i": edges.row[upper], "j": edges.col[upper], "weight": edges.data[upper]}
+        return {self.id: agents, f"{self.id}-links": pd.DataFrame(columns)}
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """Points in the plane, and lines between them."""
+        agents, links = tables[self.id], tables[f"{self.id}-links"]
+        n = len(agents)
+        W = csr_array((links["weight"], (links["i"], links["j"])), shape=(n, n))
+        targets_and_links(figure, agents[["x", "y"]].to_numpy(), W)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        links = tables[f"{self.id}-links"]
+        return (
+            "Linear classification, one instance (seed 0): target models of 100 agents in their "
+            f"plane and the {len(links)} links of weight above "
+            f"{self.choices['linear_classification.min_weight']:g}, darker where stronger."
+        )
+
+
+class Scalability(Experiment):
+    """Figure 5."""
+
+    id = "fig5"
+    title = "Communications to reach 90 % of the optimum's accuracy, against the number of agents"
+    size = (4.8, 3.5)
+
+    def tasks(self) -> list[Run]:
+        """Both algorithms on every instance of every size."""
+        return [
+            run
+            for n in self.sizes.agents
+            for run in scaling_runs(self.paper, self.choices, n, self.sizes.scale_instances)
+        ]
+
+    def tables(self) -> Tables:
+        """Communications to 90 % by size, and the slopes of their logarithms."""
+        runs, rows = self.tasks(), []
+        each = 2 * self.sizes.scale_instances
+        single = []
+        for k, n in enumerate(self.sizes.agents):
+            table = scaling_table(runs[k * each : (k + 1) * each])
+            row: dict[str, Any] = {"agents": n, "instances": self.sizes.scale_instances}
+            for algo, group in table.groupby("algorithm"):
+                row |= with_interval(str(algo), group["communications"])
+            rows.append(row)
+            single.append(table)
+        every = pd.concat(single, ignore_index=True)
+        fits = [
+            {"algorithm": algo, **self._growth(group)} for algo, group in every.groupby("algorithm")
+        ]
+        return {self.id: pd.DataFrame(rows), f"{self.id}-slopes": pd.DataFrame(fits)}
+
+    def _growth(self, runs: pd.DataFrame) -> dict[str, float]:
+        """The exponent of n, over all sizes and the larger half; how straight the line is."""
+        larger = runs[runs["agents"] >= self.sizes.agents[len(self.sizes.agents) // 2]]
+        upper = slope(np.log(larger["agents"]), np.log(larger["communications"]))
+        straight = stats.linregress(runs["agents"], runs["communications"])
+        return {
+            **slope(np.log(runs["agents"]), np.log(runs["communications"])),
+            **{name.replace("slope", "upper_half"): value for name, value in upper.items()},
+            "straight_r2": float(straight.rvalue**2),
+        }
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """Both algorithms, and proportionality for comparison, on logarithmic axes."""
+        table, axis = tables[self.id], figure.subplots()
+        line(axis, table, "agents", "cl", "cl", "asynchronous ADMM")
+        line(axis, table, "agents", "mp", "mp", "asynchronous MP")
+        for name in ("cl", "mp"):
+            text = "proportional to n" if name == "cl" else None
+            through = table["agents"] * (table[name] / table["agents"]).mean()
+            axis.plot(table["agents"], through, color=GREY, linestyle=":", lw=1, label=text)
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        ticks = [n for n in (100, 200, 300, 500, 700, 1000) if n in set(table["agents"])]
+        axis.set_xticks(ticks, [f"{n}" for n in ticks])
+        axis.minorticks_off()
+        axis.set_xlabel("agents n")
+        axis.set_ylabel("communications to 90 %\nof the optimum's accuracy")
+        axis.legend(fontsize=8)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        block = {n: self.choices[f"scalability.{n}"] for n in ("k", "alpha", "mu", "rho")}
+        return (
+            "Linear classification, p = 50, graph of "
+            f"{block['k']} nearest neighbours by angle with weights 1: communications until the "
+            "mean test accuracy is 90 % of that of the algorithm's optimum; mean and 95 % interval "
+            f"over {self.sizes.scale_instances} random instances for each n. α = "
+            f"{block['alpha']:g}, μ = {block['mu']:g}, ρ = {block['rho']:g}, start "
+            f"`{self.choices['linear_classification.start']}`. Accuracy is looked at every n/20 "
+            "communications for MP and every n/2 for ADMM."
+        )
+
+
+def scaling_runs(
+    paper: Paper, choices: Choices, n: int, instances: int, name: str = "fig5"
+) -> list[Run]:
+    """Model propagation and ADMM on graphs of nearest neighbours."""
+
+    def scenario(algo: str, seed: int) -> Scenario:
+        # MP is there after n or 2 n, and has told everybody (hello) after 13 n; ADMM after 30 n.
+        every, length = (n // 20, 20 * n) if algo == "mp" else (n // 2, 150 * n)
+        return neighbours(
+            choices,
+            n,
+            name=name,
+            seed=seed,
+            algorithm=algorithm(choices, "scalability", algo),
+            stop={"communications": length},
+            record={"every_communications": every},
+        )
+
+    return paper.runs(scenario(algo, seed) for algo in ("mp", "cl") for seed in range(instances))
+
+
+def scaling_table(runs: Iterable[Run]) -> pd.DataFrame:
+    """Communications to 90 % of the optimum's accuracy, a row a run."""
+    rows = []
+    for run in runs:
+        final = summary(run)
+        level = 0.9 * final["metrics"]["optimum"]["accuracy"]
+        kind = "mp" if run.scenario.algorithm.kind == "mp" else "cl"
+        row: dict[str, Any] = {"algorithm": kind, "agents": final["agents"]}
+        row |= {"seed": run.scenario.seed, "level": level}
+        row["communications"] = reached(trace(run), "accuracy", level)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def slope(x: Any, y: Any) -> dict[str, float]:
+    """Slope of a straight line, and its 95 % interval; unknown where all x are the same."""
+    if len(set(x)) < 2:
+        return dict.fromkeys(("slope", "slope_low", "slope_high"), float("nan"))
+    fit = stats.linregress(x, y)
+    half = float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr) if len(x) > 2 else float("nan")
+    return {"slope": fit.slope, "slope_low": fit.slope - half, "slope_high": fit.slope + half}

@@ -1,0 +1,112 @@
+"""Optimal models of many random instances, without a network: what the paper solves directly.
+
+Each function takes a scenario and the seeds of its instances and returns a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from simulator.metrics import Metrics
+from simulator.optimum import cl_optimum, consensus_model, mp_optimum
+from simulator.problem import Floats, Problem
+from simulator.scenario import Scenario
+from simulator.scenario_problem import ConfidenceWidth, LinearClassification
+from simulator.seeds import Streams
+from simulator.tasks import build_problem
+
+
+def confidences(problem: Problem, largest: int) -> dict[str, Floats]:
+    """The ways of taking confidences into account, or not: C of each."""
+    c = problem.confidence
+    return {
+        "data": c,
+        "share": problem.data.sizes / largest,
+        "mean": np.full(problem.n, c.mean()),
+        "mean_share": np.full(problem.n, problem.data.sizes.mean() / largest),
+        "one": np.ones(problem.n),
+    }
+
+
+def propagated(problem: Problem, C: Floats, mu: float) -> Floats:
+    """Proposition 1 for a stack of confidences (k, n) at once, models in R: (k, n).
+
+    The same system as ``mp_optimum`` solves, (I − D^−½ W D^−½ + μ C) D^½ Θ = μ C D^½ Θ^sol, dense.
+    """
+    root = np.sqrt(problem.D)
+    similarity = problem.W.toarray() / root / root[:, None]
+    systems = np.tile(-similarity, (len(C), 1, 1))
+    diagonal = np.arange(problem.n)
+    systems[:, diagonal, diagonal] += 1.0 + mu * C
+    right = mu * C * root * problem.solitary[:, 0]
+    return np.asarray(np.linalg.solve(systems, right[:, :, None])[:, :, 0] / root)
+
+
+def mean_errors(scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float]) -> pd.DataFrame:
+    """Section 5.1: the L2 error of model propagation with each kind of confidences.
+
+    Columns: seed, alpha, the errors by kind, and that of the solitary models.
+    """
+    assert isinstance(scenario.task.samples, ConfidenceWidth)  # type: ignore[union-attr]
+    largest = scenario.task.samples.max  # type: ignore[union-attr]
+    rows = []
+    for seed in seeds:
+        problem = build_problem(scenario, Streams(seed))
+        assert problem.targets is not None
+        kinds = confidences(problem, largest)
+        for alpha in alphas:
+            models = propagated(problem, np.array(list(kinds.values())), (1 - alpha) / alpha)
+            errors = np.mean((models - problem.targets[:, 0]) ** 2, axis=1)
+            row: dict[str, Any] = {"seed": seed, "alpha": alpha}
+            row |= dict(zip(kinds, errors.tolist(), strict=True))
+            row["solitary"] = float(np.mean((problem.solitary - problem.targets) ** 2))
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def accuracies(
+    scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float], mus: Sequence[float]
+) -> pd.DataFrame:
+    """Section 5.2: test accuracy by method, trade-off and number of training points.
+
+    One row for each seed, method, trade-off and number of points that occurs: the mean accuracy
+    of the agents with so many points, and how many they are.
+    """
+    rows = []
+    for seed in seeds:
+        problem = build_problem(scenario, Streams(seed))
+        metrics = Metrics(scenario, problem, None)
+        assert isinstance(scenario.task, LinearClassification)
+        consensus = consensus_model(problem, scenario.task.ridge)
+        models = {
+            ("solitary", np.nan): problem.solitary,
+            ("consensus", np.nan): np.tile(consensus, (problem.n, 1)),
+        }
+        for alpha in alphas:
+            models["mp", alpha] = mp_optimum(
+                problem.W, problem.confidence, problem.solitary, (1 - alpha) / alpha
+            )
+        for mu in mus:
+            models["cl", mu] = cl_optimum(problem, mu)
+        for (method, trade_off), theta in models.items():
+            table = pd.DataFrame(
+                {"points": problem.data.sizes, "accuracy": metrics.accuracies(theta)}
+            )
+            groups = table.groupby("points")["accuracy"].agg(["size", "mean"]).reset_index()
+            groups.columns = pd.Index(["points", "agents", "accuracy"])
+            groups.insert(0, "trade_off", trade_off)
+            groups.insert(0, "method", method)
+            groups.insert(0, "seed", seed)
+            rows.append(groups)
+    return pd.concat(rows, ignore_index=True)
+
+
+#: By the names under which tables are stored.
+FUNCTIONS: dict[str, Callable[..., pd.DataFrame]] = {
+    "mean-errors": mean_errors,
+    "accuracies": accuracies,
+}

@@ -1,0 +1,194 @@
+"""What an experiment of the paper is: work to do, tables made of it, a figure and its caption."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
+
+from simulator.figures import BLUE, GREEN, GREY, ORANGE
+from simulator.paper.choices import Choices
+from simulator.paper.closed_forms import FUNCTIONS
+from simulator.paper.sizes import Sizes
+from simulator.scenario import Scenario
+from simulator.scenario_file import scenario_hash_payload
+from simulator.store import RESULTS_VERSION, Store, replacing_file
+from simulator.sweep_tables import mean_interval, read_trace
+from simulator.work import Run, Task
+from simulator.workers import Done, Failed, Outcome, reason_for
+
+#: How each method looks in every figure: colour, line, marker; apart also in black and white.
+LOOKS: dict[str, dict[str, Any]] = {
+    "solitary": {"color": GREY, "linestyle": ":", "marker": "v"},
+    "consensus": {"color": "#999999", "linestyle": (0, (1, 1, 4, 1)), "marker": "x"},
+    "mp": {"color": ORANGE, "linestyle": "--", "marker": "s"},
+    "cl": {"color": BLUE, "linestyle": "-", "marker": "o"},
+    "sync": {"color": GREEN, "linestyle": (0, (5, 1, 1, 1)), "marker": "^"},
+    "warm": {"color": "#8E6BBF", "linestyle": (0, (1, 1)), "marker": "D"},
+}
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """A table of optimal models of some instances: a task, kept as a CSV file of its own."""
+
+    function: str
+    scenario: Scenario
+    seeds: tuple[int, ...]
+    arguments: tuple[tuple[str, tuple[float, ...]], ...]
+    root: Path
+
+    @cached_property
+    def place(self) -> Path:
+        """The table's file."""
+        content = [
+            RESULTS_VERSION,
+            self.function,
+            scenario_hash_payload(self.scenario, {}),
+            self.seeds,
+            self.arguments,
+        ]
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+        return self.root / "closed-forms" / f"{self.function}-{digest[:16]}.csv"
+
+    def is_stored(self) -> bool:
+        """Is it there?"""
+        return self.place.is_file()
+
+    def job(self) -> ClosedForm:
+        """It travels as it is."""
+        return self
+
+    def execute(self) -> Outcome:
+        """Compute it, on one thread: with more, sums have other last bits."""
+        started = time.perf_counter()
+        try:
+            with threadpool_limits(limits=1, user_api="blas"):
+                table = FUNCTIONS[self.function](self.scenario, self.seeds, **dict(self.arguments))
+        except Exception as error:
+            return Failed(reason_for(error))
+        return Done(table, time.perf_counter() - started)
+
+    def save(self, outcome: Done) -> None:
+        """Write it beside and move it into place."""
+        with replacing_file(self.place) as draft:
+            outcome.result.to_csv(draft, index=False, lineterminator="\n")
+
+    def table(self) -> pd.DataFrame:
+        """As it was stored, every number exactly."""
+        return pd.read_csv(self.place, float_precision="round_trip")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What all experiments share: the choices, the sizes and the store."""
+
+    choices: Choices
+    sizes: Sizes
+    store: Store
+
+    def closed_forms(
+        self, function: str, scenario: Scenario, seeds: Iterable[int], block: int, **arguments: Any
+    ) -> list[ClosedForm]:
+        """Tables of so many instances, in blocks that workers share among them."""
+        every = list(seeds)
+        given = tuple((name, tuple(values)) for name, values in arguments.items())
+        return [
+            ClosedForm(function, scenario, tuple(every[k : k + block]), given, self.store.root)
+            for k in range(0, len(every), block)
+        ]
+
+    def runs(self, scenarios: Iterable[Scenario]) -> list[Run]:
+        """Simulations, kept as ordinary results."""
+        return [Run(scenario, self.store) for scenario in scenarios]
+
+    def held_out(self, count: int) -> range:
+        """Seeds of instances that are never reported."""
+        first = self.choices["held_out.seed"]
+        return range(first, first + count)
+
+
+Tables = dict[str, pd.DataFrame]
+
+
+class Experiment(ABC):
+    """One figure or table of the reproduction."""
+
+    #: As the command line calls it, what it shows, and the figure's size in inches.
+    id: ClassVar[str]
+    title: ClassVar[str]
+    size: ClassVar[tuple[float, float]]
+
+    def __init__(self, paper: Paper):
+        self.paper, self.choices, self.sizes = paper, paper.choices, paper.sizes
+
+    @abstractmethod
+    def tasks(self) -> Sequence[Task]:
+        """What has to be computed."""
+
+    @abstractmethod
+    def tables(self) -> Tables:
+        """CSV files by name, made of what was computed; the first one is behind the figure."""
+
+    @abstractmethod
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """The figure."""
+
+    @abstractmethod
+    def caption(self, tables: Tables) -> str:
+        """What one sees, with the sizes used."""
+
+
+# --- what experiments have in common -------------------------------------------------------------
+def stored_table(tasks: Iterable[ClosedForm]) -> pd.DataFrame:
+    """The tables of finished tasks, one below the other."""
+    return pd.concat([task.table() for task in tasks], ignore_index=True)
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """The final figures of a finished run."""
+    found: dict[str, Any] = run.store.manifest(run.place)["summary"]
+    return found
+
+
+def trace(run: Run) -> pd.DataFrame:
+    """The samples of a finished run."""
+    return read_trace(run.place / "trace.csv")
+
+
+def with_interval(name: str, values: Any) -> dict[str, float]:
+    """Mean and 95 % interval of a column, under three names."""
+    mean, low, high = (float(part) for part in mean_interval(np.asarray(values, dtype=float)))
+    return {name: mean, f"{name}_low": low, f"{name}_high": high}
+
+
+def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: str) -> None:
+    """A line through means, with bars for their 95 % intervals."""
+    low, high = table[f"{name}_low"], table[f"{name}_high"]
+    spread = np.vstack([table[name] - low, high - table[name]])
+    axis.errorbar(
+        table[x], table[name], spread, label=label, markersize=4, capsize=2, **LOOKS[look]
+    )
+
+
+def reached(samples: pd.DataFrame, metric: str, level: float, for_good: bool = False) -> float:
+    """Communications at the first sample whose metric is at least the level; NaN if none is.
+
+    ``for_good``: the first from which on all samples are.
+    """
+    there = (samples[metric] >= level).to_numpy()
+    if for_good:
+        there = np.logical_and.accumulate(there[::-1])[::-1]
+    first = int(np.argmax(there))
+    return float(samples["communications"].iloc[first]) if there[first] else float("nan")

@@ -1,0 +1,119 @@
+"""results/paper/README.md: all figures with their captions, the claims and the choices."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from simulator.paper.choices import Choices
+from simulator.paper.experiment import Paper
+from simulator.store import RESULTS_VERSION, replacing_file
+
+
+def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Path:
+    """Write the page from what is in the folder."""
+    quick = paper.sizes.name == "quick"
+    command = f"python -m simulator reproduce all{' --quick' if quick else ''}"
+    parts = [
+        f"# The paper, reproduced{' (quick version)' if quick else ''}\n",
+        "Vanhaesebrouck, Bellet, Tommasi: *Decentralized Collaborative Learning of Personalized "
+        "Models over Networks* (AISTATS 2017), sections 5.1, 5.2 and appendix E. This page and "
+        f"everything on it is written by `{command}`; each figure is there as PNG and PDF, beside "
+        "the CSV behind it.\n",
+    ]
+    if quick:
+        parts.append(
+            "Sizes are far below the paper's here: this version shows that everything works, and "
+            "its verdicts on claims mean little.\n"
+        )
+    claims = folder / "claims.csv"
+    if claims.is_file():
+        parts += ["## Claims\n", _claims(pd.read_csv(claims, keep_default_na=False))]
+    parts.append("## Figures\n")
+    for name, title in titles:
+        caption = folder / f"{name}.txt"
+        if not caption.is_file():
+            continue
+        files = sorted([*folder.glob(f"{name}.csv"), *folder.glob(f"{name}-*.csv")])
+        own = [file.name for file in files if _belongs(file.stem, name, titles)]
+        links = ", ".join(f"[{file}]({file})" for file in [f"{name}.pdf", *own])
+        parts += [
+            f"### {name}: {title}\n",
+            f"![{title}]({name}.png)\n",
+            f"{caption.read_text(encoding='utf-8').strip()} ({links})\n",
+        ]
+    parts += ["## Choices where the paper is silent\n", _choices(paper.choices)]
+    digest = hashlib.sha256(paper.choices.file.read_bytes()).hexdigest()
+    parts.append(
+        f"Results version {RESULTS_VERSION}; {paper.choices.file.name} with SHA-256 "
+        f"{digest[:16]}….\n"
+    )
+    page = folder / "README.md"
+    with replacing_file(page) as draft:
+        draft.write_text("\n".join(parts), encoding="utf-8")
+    return page
+
+
+def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
+    """Is a table of this name that experiment's, and not one's of a longer name?"""
+    return stem == name or not any(stem == other for other, _ in titles)
+
+
+def _claims(table: pd.DataFrame) -> str:
+    lines = [
+        "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
+        "beside it.\n",
+        "| claim | where | measure | measured (95 % interval) | criterion | holds |",
+        "|---|---|---|---|---|---|",
+    ]
+    remarks: list[str] = []
+    for row in table.to_dict("records"):
+        low = "" if row["low"] == "" else f" ({_number(row['low'])} … {_number(row['high'])})"
+        mark = ""
+        if row["remark"]:
+            remarks.append(f"{len(remarks) + 1}. {row['remark']}")
+            mark = f" [{len(remarks)}]"
+        verdict = "yes" if row["holds"] == "yes" else "**no**"
+        lines.append(
+            f"| {row['text']}{mark} | {row['where']} | {row['measure']} | "
+            f"{_number(row['value'])}{low} | {row['criterion']} | {verdict} |"
+        )
+    return "\n".join([*lines, "", *remarks, ""])
+
+
+def _number(value: object) -> str:
+    number = float(str(value))
+    if number == 0 or not math.isfinite(number):
+        return f"{number:g}"
+    return f"{number:.1e}" if abs(number) < 1e-3 else f"{number:.3g}"
+
+
+def _choices(choices: Choices) -> str:
+    lines = [
+        f"From `{choices.file.name}`, which the code reads; `choices` above shows what the others "
+        "would change.\n",
+        "| choice | value | others tried | why |",
+        "|---|---|---|---|",
+    ]
+    for name, choice in choices.all.items():
+        others = ", ".join(_value(value) for value in choice.others)
+        lines.append(f"| `{name}` | {_value(choice.value)} | {others} | {_cell(choice.why)} |")
+    return "\n".join([*lines, ""])
+
+
+def _value(value: object) -> str:
+    """As the file has it."""
+    return (
+        yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
+        .split("\n")[0]
+        .strip("{}")
+    )
+
+
+def _cell(text: str) -> str:
+    """Text that may stand in a Markdown table."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -1,0 +1,67 @@
+"""The paper's problems as scenarios, with the choices filled in where the paper is silent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simulator.paper.choices import Choices
+from simulator.scenario import Scenario
+
+#: A problem without a network, for closed forms: the run that stands for it has no length.
+_NO_RUN = {"stop": {"communications": 1}}
+
+
+def moons(choices: Choices, width: float = 1.0, agents: int = 300, **rest: Any) -> Scenario:
+    """Section 5.1; ``width`` is ε, the width of the confidences' distribution."""
+    task = {
+        "kind": "mean_estimation",
+        "agents": agents,
+        "noise": choices["mean_estimation.noise"],
+        "variance": 40,
+        "samples": {"kind": "confidence_width", "width": width, "max": 100},
+    }
+    graph = {"kind": "gaussian_kernel", "sigma": 0.1, "min_weight": 0}
+    return _scenario(task, graph, rest)
+
+
+def separators(choices: Choices, dimension: int = 50, **rest: Any) -> Scenario:
+    """Section 5.2; ``dimension`` is p."""
+    graph = {
+        "kind": "angular_kernel",
+        "sigma": 0.1,
+        "min_weight": choices["linear_classification.min_weight"],
+        "allow_disconnected": True,
+    }
+    return _scenario(_classification(choices, 100, dimension), graph, rest)
+
+
+def neighbours(choices: Choices, agents: int, **rest: Any) -> Scenario:
+    """Appendix E, figure 5: ``agents`` separators in R^50 on a graph of nearest neighbours."""
+    graph = {
+        "kind": "knn",
+        "k": choices["scalability.k"],
+        "metric": "angular",
+        "weights": "unit",
+        "allow_disconnected": True,
+    }
+    return _scenario(_classification(choices, agents, 50), graph, rest)
+
+
+def _classification(choices: Choices, agents: int, dimension: int) -> dict[str, Any]:
+    return {
+        "kind": "linear_classification",
+        "agents": agents,
+        "dimension": dimension,
+        "samples": {"kind": "uniform", "low": 1, "high": 20},
+        "points": choices["linear_classification.points"],
+        "flip": 0.05,
+        "test_points": 100,
+        "test_flip": choices["linear_classification.test_flip"],
+        "loss": "hinge",
+        "ridge": choices["linear_classification.ridge"],
+    }
+
+
+def _scenario(task: dict[str, Any], graph: dict[str, Any], rest: dict[str, Any]) -> Scenario:
+    values = {"name": "paper", "engine": "compiled", **_NO_RUN, **rest}
+    return Scenario.model_validate({**values, "task": task, "graph": graph})

@@ -1,0 +1,172 @@
+"""Run experiments of the paper and write their tables, figures and captions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+from matplotlib import rc_context
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from simulator.errors import SimulatorError
+from simulator.figures import STYLE
+from simulator.paper.choices import DEFAULT_FILE, load_choices
+from simulator.paper.claims import SOURCES, claims_table
+from simulator.paper.classification import (
+    AccuracyByCommunications,
+    AccuracyByDimension,
+    AccuracyBySize,
+    Links,
+    Scalability,
+)
+from simulator.paper.dependence import Beyond, OtherChoices, Tuning
+from simulator.paper.experiment import Experiment, Paper, Tables
+from simulator.paper.mean_estimation import (
+    ErrorByWidth,
+    MeanCommunications,
+    Moons,
+    TheoremOne,
+    WinRatio,
+)
+from simulator.paper.page import write_page
+from simulator.paper.sizes import FULL, QUICK
+from simulator.store import Store, replacing_file
+from simulator.work import Progress, complete
+from simulator.workers import Crew, LocalCrew
+
+EXPERIMENTS: dict[str, type[Experiment]] = {
+    kind.id: kind
+    for kind in (
+        Moons,
+        ErrorByWidth,
+        WinRatio,
+        MeanCommunications,
+        AccuracyByDimension,
+        AccuracyBySize,
+        AccuracyByCommunications,
+        Links,
+        Scalability,
+        TheoremOne,
+        Tuning,
+        OtherChoices,
+        Beyond,
+    )
+}
+CLAIMS = "claims"
+#: What can be asked for.
+IDS = (*EXPERIMENTS, CLAIMS)
+#: Publication: fonts that journals accept, figures that do not change by themselves.
+_STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200, "svg.hashsalt": "murmuration"}
+
+#: Progress of one experiment, by its name and the number of its tasks.
+Showing = Callable[[str, int], AbstractContextManager[Progress | None]]
+
+
+@contextmanager
+def _silent(name: str, total: int) -> Iterator[None]:
+    yield None
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """An experiment that was done: its name and its files."""
+
+    id: str
+    files: list[Path]
+    computed: int
+    stored: int
+
+
+def reproduce(
+    ids: Sequence[str],
+    *,
+    choices: Path = DEFAULT_FILE,
+    out: Path | str = "results",
+    quick: bool = False,
+    jobs: int | None = None,
+    force: bool = False,
+    showing: Showing = _silent,
+) -> Iterator[Reproduced]:
+    """Do experiments one after another; what is stored is used again, so a kill costs little.
+
+    Files go to ``<out>/paper``, small versions (``quick``) to ``<out>/paper/quick``.
+
+    >>> from simulator.paper.reproduction import reproduce
+    >>> list(reproduce(["fig2-left"], quick=True))  # doctest: +SKIP
+    """
+    wanted = expand(ids)
+    paper = Paper(load_choices(choices), QUICK if quick else FULL, Store(out))
+    folder = Path(out) / "paper" / ("quick" if quick else "")
+    paper.store.check_writable()
+    tables: Tables = {}
+    with LocalCrew(jobs or os.cpu_count() or 1) as crew:
+        for name in wanted:
+            needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
+            computed = stored = 0
+            for source in needed:
+                experiment = EXPERIMENTS[source](paper)
+                done, there = _work_off(experiment, crew, force, showing)
+                computed, stored = computed + done, stored + there
+                own = experiment.tables()
+                tables |= own
+                if name in EXPERIMENTS:
+                    files = write_experiment(experiment, own, folder)
+            if name == CLAIMS:
+                files = [write_table(claims_table(tables), folder / "claims.csv")]
+            yield Reproduced(name, files, computed, stored)
+    write_page(folder, paper, [(kind.id, kind.title) for kind in EXPERIMENTS.values()])
+
+
+def expand(ids: Iterable[str]) -> list[str]:
+    """Names in the order of the registry, each once; ``all`` is all of them."""
+    given = set(ids)
+    for name in given - {*IDS, "all"}:
+        raise SimulatorError(f"{name}: no such experiment; allowed: all, {', '.join(IDS)}")
+    return list(IDS) if "all" in given else [name for name in IDS if name in given]
+
+
+def _work_off(experiment: Experiment, crew: Crew, force: bool, showing: Showing) -> tuple[int, int]:
+    """Do what an experiment needs: how many tasks were computed, and how many were there."""
+    tasks = list({task.place: task for task in experiment.tasks()}.values())
+    stored = 0 if force else sum(task.is_stored() for task in tasks)
+    if stored < len(tasks):
+        with showing(experiment.id, len(tasks)) as progress:
+            failures = complete(tasks, crew, force=force, progress=progress)
+        if failures:
+            number, reason = next(iter(failures.items()))
+            raise SimulatorError(
+                f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
+                f"{tasks[number].place.name}: {reason}"
+            )
+    return len(tasks) - stored, stored
+
+
+# --- writing ------------------------------------------------------------------------------------
+def write_experiment(experiment: Experiment, tables: Tables, folder: Path) -> list[Path]:
+    """The figure as PNG and PDF, the tables behind it as CSV, and the caption."""
+    files = []
+    with rc_context(_STYLE):
+        figure = Figure(figsize=experiment.size, layout="constrained")
+        FigureCanvasAgg(figure)
+        experiment.draw(figure, tables)
+        for ending, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
+            files.append(folder / f"{experiment.id}.{ending}")
+            with replacing_file(files[-1]) as draft:
+                figure.savefig(draft, metadata=metadata)
+    files += [write_table(table, folder / f"{name}.csv") for name, table in tables.items()]
+    files.append(folder / f"{experiment.id}.txt")
+    with replacing_file(files[-1]) as draft:
+        draft.write_text(experiment.caption(tables) + "\n", encoding="utf-8")
+    return files
+
+
+def write_table(table: pd.DataFrame, path: Path) -> Path:
+    """Six digits: more would differ between machines, whose libraries add in another order."""
+    with replacing_file(path) as draft:
+        table.to_csv(draft, index=False, lineterminator="\n", float_format="%.6g")
+    return path

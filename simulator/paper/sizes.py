@@ -1,0 +1,93 @@
+"""How large the experiments are: the paper's sizes, and a small version for a first look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Every number that decides how long the reproduction takes, and how precise it is."""
+
+    name: str
+    #: Figure 2, left and middle: ε, and instances of each.
+    widths: tuple[float, ...]
+    mean_instances: int
+    #: Figure 2, right: asynchronous runs of one instance, and their length in communications.
+    mean_runs: int
+    mean_communications: int
+    #: Figure 3, left: p, and instances of each; middle: instances.
+    dimensions: tuple[int, ...]
+    instances: int
+    size_instances: int
+    #: Figure 3, right: instances, and the length of their runs in communications.
+    run_instances: int
+    run_communications: int
+    #: Figure 5: n, and instances of each.
+    agents: tuple[int, ...]
+    scale_instances: int
+    #: Theorem 1: runs from one start, and their lengths in communications.
+    theorem_runs: int
+    theorem_communications: tuple[int, ...]
+    #: Tuning: held-out instances, and the dimensions that they have.
+    held_out: int
+    tuned_dimensions: tuple[int, ...]
+    #: How many other values of a trade-off are considered on either side of the chosen one.
+    grid_reach: int
+    #: Dependence on choices: instances with means, with separators, and held-out ones for each.
+    choice_means: int
+    choice_instances: int
+    choice_held_out: int
+    #: Beyond the paper: seeds, and the values that are swept, by key.
+    beyond_seeds: int
+    beyond_grid: dict[str, list[float]] | None
+
+
+FULL = Sizes(
+    name="full",
+    widths=tuple(k / 10 for k in range(11)),
+    mean_instances=1000,
+    mean_runs=100,
+    mean_communications=2_000_000,
+    dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
+    instances=10,
+    size_instances=100,
+    run_instances=10,
+    run_communications=300_000,
+    agents=tuple(range(100, 1001, 100)),
+    scale_instances=5,
+    theorem_runs=100,
+    theorem_communications=(50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000),
+    held_out=10,
+    tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
+    grid_reach=100,
+    choice_means=200,
+    choice_instances=5,
+    choice_held_out=3,
+    beyond_seeds=5,
+    beyond_grid=None,
+)
+QUICK = Sizes(
+    name="quick",
+    widths=(0.0, 0.1, 1.0),
+    mean_instances=40,
+    mean_runs=4,
+    mean_communications=1_000_000,
+    dimensions=(2, 10, 50),
+    instances=3,
+    size_instances=6,
+    run_instances=3,
+    run_communications=60_000,
+    agents=(100, 200),
+    scale_instances=3,
+    theorem_runs=10,
+    theorem_communications=(50_000, 200_000, 800_000),
+    held_out=2,
+    tuned_dimensions=(10, 50),
+    grid_reach=1,
+    choice_means=10,
+    choice_instances=2,
+    choice_held_out=1,
+    beyond_seeds=2,
+    beyond_grid={"network.drop": [0, 0.2], "network.latency.sigma": [0, 2], "clock.rate": [5, 25]},
+)

@@ -1,0 +1,291 @@
+"""The reproduction of the paper: closed forms, statistics, choices, and the whole in small."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from simulator.cli import commands
+from simulator.errors import ScenarioError, SimulatorError
+from simulator.metrics import Metrics
+from simulator.paper.choices import load_choices
+from simulator.paper.classification import by_instance, slope, weighted_interval
+from simulator.paper.closed_forms import accuracies, confidences, mean_errors, propagated
+from simulator.paper.experiment import reached
+from simulator.paper.mean_estimation import wins
+from simulator.paper.problems import moons, separators
+from simulator.paper.reproduction import IDS, expand, reproduce
+from simulator.paper.sizes import FULL
+from simulator.paper.verdicts import within
+from simulator.seeds import Streams
+from simulator.sweep_plan import make_plan, read_request
+from simulator.tasks import build_problem
+from tests.sweeping import ROOT, command
+
+CHOICES = ROOT / "scenarios" / "paper" / "choices.yaml"
+COMMITTED = ROOT / "results" / "paper"
+
+
+@pytest.fixture(scope="module")
+def choices():
+    return load_choices(CHOICES)
+
+
+# --- choices ------------------------------------------------------------------------------------
+def test_every_choice_has_a_reason_and_the_scenarios_follow_it(choices):
+    assert all(len(choice.why) > 5 for choice in choices.all.values())
+    changed = choices.changed({"linear_classification.points": "sphere", "scalability.k": 3})
+    assert separators(changed).task.points == "sphere"
+    assert separators(choices).task.points == choices["linear_classification.points"]
+    assert choices["scalability.k"] != 3 == changed["scalability.k"]
+    with pytest.raises(ScenarioError, match="no value for p3; it has p2, p5"):
+        choices.at("linear_classification.mu", 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            "value: 0.05\n",
+            "value: -1\n",
+            "mean_estimation.noise.value: must be a number from 0 (got -1)",
+        ),
+        ("value: mean\n", "value: median\n", "without.value: must be mean or one (got 'median')"),
+        ("others: [own, hello]", "others: own", "start.others: must be a list of values"),
+        ("others: [5, 20]", "others: [5, 2.5]", "scalability.k.others.1: must be a whole number"),
+        (
+            "  ridge:\n",
+            "  rigde:\n",
+            "linear_classification.rigde: unknown key; did you mean 'ridg",
+        ),
+        ("scalability: #", "scaling: #", "scalability: missing key"),
+    ],
+)
+def test_a_wrong_choice_is_named_with_its_place(tmp_path: Path, old, new, message):
+    text = CHOICES.read_text()
+    assert old in text
+    path = tmp_path / "choices.yaml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as error:
+        load_choices(path)
+    (line,) = [line for line in str(error.value).splitlines() if message in line]
+    if "missing" not in message:
+        place = text[: text.index(old)].count("\n") + 1
+        assert line.startswith(f"{path}:{place}:")
+    assert all(line.startswith(f"{path}:") for line in str(error.value).splitlines())
+
+
+def test_wrong_files_and_names_end_in_plain_words(tmp_path: Path):
+    (tmp_path / "list.yaml").write_text("[1, 2]")
+    for words, message in (
+        (["fig9"], "fig9: no such experiment; allowed: all, fig1"),
+        (["fig1", "--choices", tmp_path / "none.yaml"], "none.yaml: no such file"),
+        (["fig1", "--choices", tmp_path / "list.yaml"], "must be blocks of choices"),
+    ):
+        done = subprocess.run(
+            command("reproduce", *words, "--out", tmp_path), capture_output=True, text=True
+        )
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
+    assert not (tmp_path / "paper").exists()
+
+
+def test_names_are_done_once_in_their_order():
+    assert expand(["fig5", "fig1", "fig5"]) == ["fig1", "fig5"]
+    assert expand(["fig5", "all"]) == list(IDS)
+    with pytest.raises(SimulatorError, match="no such experiment"):
+        expand(["fig1", "nonsense"])
+
+
+def test_help_names_every_experiment():
+    output = CliRunner().invoke(commands, ["reproduce", "--help"]).output
+    assert all(name in output for name in IDS)
+
+
+@pytest.mark.parametrize("name", ["beyond.yaml", "beyond_admm.yaml"])
+def test_the_comparison_beyond_the_paper_is_an_ordinary_sweep_file(name):
+    plan = make_plan(read_request(ROOT / "scenarios" / "paper" / name))
+    assert {"network.drop", "network.latency.sigma", "clock.rate"} <= plan.axes.keys()
+
+
+# --- closed forms -------------------------------------------------------------------------------
+def literal(problem, c, alpha):
+    """Proposition 1, letter by letter."""
+    W, eye = problem.W.toarray(), np.eye(problem.n)
+    P, rest, C = W / W.sum(axis=1, keepdims=True), 1 - alpha, np.diag(c)
+    return rest * np.linalg.inv(eye - rest * (eye - C) - alpha * P) @ C @ problem.solitary
+
+
+def test_stacked_closed_forms_are_proposition_1(choices):
+    problem = build_problem(moons(choices, width=1.0), Streams(3))
+    kinds = confidences(problem, 100)
+    models = propagated(problem, np.array(list(kinds.values())), 0.01 / 0.99)
+    for row, c in zip(models, kinds.values(), strict=True):
+        np.testing.assert_allclose(row, literal(problem, c, 0.99)[:, 0], rtol=0, atol=1e-9)
+    sizes = problem.data.sizes
+    np.testing.assert_allclose(kinds["data"], sizes / sizes.max())
+    np.testing.assert_allclose(kinds["share"], sizes / 100)
+    assert kinds["mean"][0] == pytest.approx(kinds["data"].mean())
+
+
+def test_errors_of_an_instance_are_mean_squares_to_the_true_means(choices):
+    scenario = moons(choices, width=0.6)
+    table = mean_errors(scenario, [5, 6], [0.9, 0.99]).set_index(["seed", "alpha"])
+    problem = build_problem(scenario, Streams(6))
+    sizes = problem.data.sizes
+    for kind, c in (("data", sizes / sizes.max()), ("one", np.ones(problem.n))):
+        models = literal(problem, c, 0.9)
+        expected = float(np.mean((models - problem.targets) ** 2))
+        assert table.loc[(6, 0.9), kind] == pytest.approx(expected, rel=1e-8)
+    assert len(table) == 4
+
+
+def test_accuracies_by_size_add_up_to_those_of_all_agents(choices):
+    scenario = separators(choices, dimension=5)
+    table = accuracies(scenario, [2], [0.7], [0.2])
+    problem = build_problem(scenario, Streams(2))
+    metrics = Metrics(scenario, problem, None)
+    means = by_instance(table).loc[2]
+    models = literal(problem, problem.data.sizes / problem.data.sizes.max(), 0.7)
+    assert means["mp"] == pytest.approx(metrics.measure(models)["accuracy"])
+    right = 0
+    for i in range(problem.n):
+        X, y = problem.test[i]
+        right += np.sum(y * (X @ problem.solitary[i]) > 0)
+    assert means["solitary"] == pytest.approx(right / len(problem.test.y))
+    assert table.groupby("method")["agents"].sum().eq(problem.n).all()
+    assert means["cl"] > means["consensus"]
+
+
+# --- statistics ---------------------------------------------------------------------------------
+def test_a_tie_is_half_a_win():
+    ours, theirs = pd.Series([1.0, 2.0, 3.0]), pd.Series([2.0, 2.0 * (1 + 1e-14), 1.0])
+    assert wins(ours, theirs).tolist() == [1.0, 0.5, 0.0]
+
+
+def test_weighted_interval_of_equal_weights_is_students(rng):
+    values = pd.Series(rng.normal(size=12))
+    found = weighted_interval("x", values, pd.Series(np.full(12, 7)))
+    low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
+    assert found["x"] == pytest.approx(values.mean())
+    assert (found["x_low"], found["x_high"]) == pytest.approx((low, high))
+
+
+def test_weighted_interval_covers(rng):
+    """Groups of different size with values of mean 0.3: about 95 % of the intervals hold it."""
+    hits = 0
+    for _ in range(1000):
+        agents = rng.integers(1, 12, 30)
+        values = rng.binomial(agents * 100, 0.3) / (agents * 100)
+        found = weighted_interval("x", pd.Series(values), pd.Series(agents))
+        hits += found["x_low"] <= 0.3 <= found["x_high"]
+    # Binomial with p = 0.95 ± 0.02 (the ratio estimate is not exact), ± 4 standard deviations.
+    assert 0.93 - 4 * 0.007 <= hits / 1000 <= 0.97 + 4 * 0.007
+
+
+def test_slope_is_that_of_a_power_law(rng):
+    n = np.repeat([100, 200, 400, 800], 5)
+    found = slope(np.log(n), np.log(3.0 * n**1.3))
+    assert found["slope"] == pytest.approx(1.3)
+    assert found["slope_low"] <= 1.3 + 1e-9 <= found["slope_high"] + 2e-9
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
+def test_reaching_a_level(values, level):
+    samples = pd.DataFrame({"communications": range(len(values)), "accuracy": values})
+    first = next((k for k, v in enumerate(values) if v >= level), None)
+    staying = next((k for k in range(len(values)) if min(values[k:]) >= level), None)
+    for expected, for_good in ((first, False), (staying, True)):
+        found = reached(samples, "accuracy", level, for_good)
+        assert np.isnan(found) if expected is None else found == expected
+
+
+def test_a_claim_holds_where_its_interval_meets_the_band():
+    assert within(0.7, 0.6, 0.8, 0.78, 0.9).holds
+    assert not within(0.7, 0.6, 0.77, 0.78, 0.9).holds
+    assert within(0.8, np.nan, np.nan, 0.78, 0.9).holds
+
+
+# --- the whole ----------------------------------------------------------------------------------
+def tables_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
+
+
+def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path):
+    names = ["fig2-left", "theorem1"]
+    once = tmp_path / "once"
+    done = list(reproduce(names, choices=CHOICES, out=once, quick=True, jobs=2))
+    assert [item.id for item in done] == names
+    assert all(item.computed and not item.stored for item in done)
+    out = tmp_path / "killed"
+    words = command("reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--quiet")
+    words += ["--choices", str(CHOICES)]
+    for wanted in (1, 8):
+        process = subprocess.Popen(words, start_new_session=True)
+        while process.poll() is None and _stored(out) < wanted:
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+    before = _stored(out)
+    assert 8 <= before < 33
+    again = list(reproduce(names, choices=CHOICES, out=out, quick=True, jobs=1))
+    assert sum(item.stored for item in again) >= before
+    assert tables_of(out / "paper" / "quick") == tables_of(once / "paper" / "quick")
+    assert not list(out.rglob(".draft-*"))
+
+
+def _stored(out: Path) -> int:
+    return len([*out.glob("closed-forms/*.csv"), *out.glob("theorem1-*/manifest.json")])
+
+
+def test_quick_versions_and_their_claims_are_those_committed(tmp_path: Path):
+    """All experiments in small; numbers as committed, up to other machines' last digits."""
+    words = ["reproduce", "all", "--quick", "--jobs", "2", "--out", str(tmp_path)]
+    result = CliRunner().invoke(commands, [*words, "--choices", str(CHOICES)])
+    assert result.exit_code == 0, result.output
+    made, committed = tmp_path / "paper" / "quick", COMMITTED / "quick"
+    names = {path.name for path in committed.iterdir()}
+    assert {path.name for path in made.iterdir()} == names
+    for name in sorted(names):
+        if name.endswith(".csv"):
+            new, old = pd.read_csv(made / name), pd.read_csv(committed / name)
+            new, old = (t.drop(columns="remark", errors="ignore") for t in (new, old))
+            pd.testing.assert_frame_equal(new, old, rtol=1e-3, atol=1e-6, obj=name)
+    page = (made / "README.md").read_text()
+    for name in IDS[:-1]:
+        assert f"]({name}.png)" in page
+        assert (made / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
+        assert (made / f"{name}.pdf").read_bytes()[:5] == b"%PDF-"
+        assert (made / f"{name}.txt").read_text().strip() in page
+
+
+def test_the_committed_reproduction_is_complete_and_of_these_choices():
+    """Full size: every figure and table, with the choices as they are now."""
+    page = (COMMITTED / "README.md").read_text()
+    for name in IDS[:-1]:
+        for ending in ("png", "pdf", "csv", "txt"):
+            assert (COMMITTED / f"{name}.{ending}").is_file()
+        assert f"]({name}.png)" in page
+    claims = pd.read_csv(COMMITTED / "claims.csv")
+    assert set(claims["holds"]) <= {"yes", "no"}
+    assert all(text in page for text in claims["text"])
+    assert hashlib.sha256(CHOICES.read_bytes()).hexdigest()[:16] in page
+
+
+def test_tuned_choices_are_the_best_on_held_out_instances(choices):
+    best = pd.read_csv(COMMITTED / "tuning-best.csv")
+    tuned = best[best["choice"] != "mean_estimation.alpha"]
+    assert set(tuned["dimension"]) == set(FULL.dimensions)
+    for row in tuned.itertuples():
+        assert row.chosen == row.best == choices.at(row.choice, row.dimension)
