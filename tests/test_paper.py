@@ -21,13 +21,14 @@ from simulator.metrics import Metrics
 from simulator.paper.choices import load_choices
 from simulator.paper.classification import by_instance, slope, weighted_interval
 from simulator.paper.closed_forms import accuracies, confidences, mean_errors, propagated
-from simulator.paper.experiment import reached
+from simulator.paper.experiment import Paper, reached
 from simulator.paper.mean_estimation import wins
 from simulator.paper.problems import moons, separators
 from simulator.paper.reproduction import IDS, expand, reproduce
 from simulator.paper.sizes import FULL
 from simulator.paper.verdicts import within
 from simulator.seeds import Streams
+from simulator.store import Store
 from simulator.sweep_plan import make_plan, read_request
 from simulator.tasks import build_problem
 from tests.sweeping import ROOT, command
@@ -166,6 +167,19 @@ def test_accuracies_by_size_add_up_to_those_of_all_agents(choices):
     assert means["solitary"] == pytest.approx(right / len(problem.test.y))
     assert table.groupby("method")["agents"].sum().eq(problem.n).all()
     assert means["cl"] > means["consensus"]
+
+
+def test_a_stored_table_comes_back_as_it_was(choices, tmp_path: Path):
+    paper = Paper(choices, FULL, Store(tmp_path))
+    scenario = separators(choices, dimension=2)
+    (task,) = paper.closed_forms("accuracies", scenario, [1], 5, alphas=[0.7], mus=[])
+    assert not task.is_stored()
+    outcome = task.job().execute()
+    task.save(outcome)
+    assert task.is_stored()
+    pd.testing.assert_frame_equal(task.table(), outcome.result, check_exact=True, check_dtype=False)
+    other = paper.closed_forms("accuracies", scenario, [1], 5, alphas=[0.8], mus=[])
+    assert other[0].place != task.place
 
 
 # --- statistics ---------------------------------------------------------------------------------

@@ -86,8 +86,21 @@ class ClosedForm:
             outcome.result.to_csv(draft, index=False, lineterminator="\n")
 
     def table(self) -> pd.DataFrame:
-        """As it was stored, every number exactly."""
-        return pd.read_csv(self.place, float_precision="round_trip")
+        """As it was stored, every number exactly, whatever the version of pandas."""
+        cells = pd.read_csv(self.place, dtype=str, keep_default_na=False)
+        return pd.DataFrame({name: _exact(cells[name]) for name in cells})
+
+
+def _exact(cells: pd.Series[str]) -> pd.Series[Any]:
+    """A column of whole numbers, numbers (an empty cell is none) or words, as Python reads them."""
+    try:
+        return cells.astype("int64")
+    except ValueError:
+        pass
+    try:
+        return cells.replace("", "nan").astype("float64")
+    except ValueError:
+        return cells
 
 
 @dataclass(frozen=True)
