@@ -198,7 +198,7 @@ class OtherChoices(Experiment):
         """(choice, value, choices): first as chosen, then each other value."""
         yield "as chosen", "", self.choices
         for name in names:
-            for value in self.choices.all[f"{block}.{name}"].others:
+            for value in self.choices.all[f"{block}.{name}"].others[: self.sizes.choice_others]:
                 changed = self.choices.changed({f"{block}.{name}": value})
                 yield f"{block}.{name}", value, changed
 

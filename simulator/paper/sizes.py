@@ -34,7 +34,9 @@ class Sizes:
     tuned_dimensions: tuple[int, ...]
     #: How many other values of a trade-off are considered on either side of the chosen one.
     grid_reach: int
-    #: Dependence on choices: instances with means, with separators, and held-out ones for each.
+    #: Dependence on choices: instances with means, with separators, and held-out ones for each,
+    #: of at most so many others of each choice.
+    choice_others: int
     choice_means: int
     choice_instances: int
     choice_held_out: int
@@ -61,6 +63,7 @@ FULL = Sizes(
     held_out=10,
     tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
     grid_reach=100,
+    choice_others=100,
     choice_means=200,
     choice_instances=5,
     choice_held_out=3,
@@ -76,15 +79,16 @@ QUICK = Sizes(
     dimensions=(2, 10, 50),
     instances=3,
     size_instances=6,
-    run_instances=3,
+    run_instances=2,
     run_communications=60_000,
     agents=(100, 200),
-    scale_instances=3,
+    scale_instances=2,
     theorem_runs=10,
     theorem_communications=(50_000, 200_000, 800_000),
     held_out=2,
     tuned_dimensions=(10, 50),
     grid_reach=1,
+    choice_others=1,
     choice_means=10,
     choice_instances=2,
     choice_held_out=1,
