@@ -105,20 +105,24 @@ def run_command(
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plugin_option
 def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
-    """Check scenario and sweep files without running them; all errors of all files are shown.
+    """Check scenarios, sweeps and choices without running them; all errors of all are shown.
 
     \b
     Example:
       python -m simulator validate scenarios/*.yaml
     """
     from simulator.errors import ScenarioError
+    from simulator.paper.choices import is_choices, load_choices
     from simulator.sweep_plan import make_plan, read_request
 
     loaded = _load_plugin(plugin)
     wrong = 0
     for file in files:
         try:
-            make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            if is_choices(file):
+                load_choices(file)
+            else:
+                make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
         except ScenarioError as error:
             click.echo(str(error), err=True)
             wrong += 1

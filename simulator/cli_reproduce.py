@@ -47,10 +47,10 @@ def reproduce_command(
       python -m simulator reproduce claims --jobs 2
       python -m simulator reproduce all --choices my_choices.yaml --out my_results
     """
-    from simulator.paper.reproduction import expand, reproduce
+    from simulator.paper.reproduction import reproduce
     from simulator.sweep_terminal import show_claims, sweep_progress
+    from simulator.work import RESUMED
 
-    expand(experiments)
     started = time.perf_counter()
     done = reproduce(
         experiments,
@@ -61,11 +61,16 @@ def reproduce_command(
         force=force,
         showing=lambda name, total: sweep_progress(name, total, visible=not quiet),
     )
-    for item in done:
-        if quiet:
-            continue
-        seconds, started = time.perf_counter() - started, time.perf_counter()
-        news = f"{item.computed} computed, {item.stored} already there"
-        click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
-        if item.id == "claims":
-            show_claims(item.files[0])
+    try:
+        for item in done:
+            seconds, started = time.perf_counter() - started, time.perf_counter()
+            if quiet:
+                continue
+            news = f"{item.computed} computed, {item.stored} already there"
+            click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
+            if item.id == "claims":
+                show_claims(item.files[0])
+    except KeyboardInterrupt as error:
+        if not hasattr(error, "__notes__"):
+            error.add_note(RESUMED)
+        raise

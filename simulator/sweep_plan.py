@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from threadpoolctl import threadpool_limits
 
 from simulator.errors import ScenarioError
 from simulator.metrics import Metrics
@@ -312,11 +313,13 @@ def start_value(
     key = repr((scenario.seed, scenario.problem_seed, scenario.task, scenario.graph, algorithm))
     if key not in known:
         streams = Streams(scenario.seed, scenario.problem_seed)
-        problem = build_problem(scenario, streams)
         rule = find_rule(scenario, plugin)
-        metrics = Metrics(scenario, problem, rule)
-        models, _ = first_models(scenario, problem, streams.data)
-        row = metrics.measure(models)
+        # On one thread, as in a run: the number of cores must not change the level, nor the hash.
+        with threadpool_limits(limits=1, user_api="blas"):
+            problem = build_problem(scenario, streams)
+            metrics = Metrics(scenario, problem, rule)
+            models, _ = first_models(scenario, problem, streams.data)
+            row = metrics.measure(models)
         if metric not in row:
             raise ScenarioError(
                 f"--target {metric}: it cannot be measured in this scenario; "

@@ -18,6 +18,8 @@ from simulator.scenario import Scenario
 from simulator.store import Store
 from simulator.workers import Crew, Done, Failed, Job, pack, run_all
 
+#: What to tell somebody who interrupts.
+RESUMED = "what is finished is stored; the same command goes on from there"
 #: Called at every change with the numbers of tasks that are finished, running and failed.
 Progress = Callable[[int, int, int], None]
 
@@ -93,6 +95,6 @@ def complete(
                 done += 1
             report(done, running, len(failures))
     except BaseException as error:
-        error.add_note("what is finished is stored; the same command goes on from there")
+        error.add_note(RESUMED)
         raise
     return failures

@@ -120,6 +120,17 @@ def test_the_comparison_beyond_the_paper_is_an_ordinary_sweep_file(name):
     assert {"network.drop", "network.latency.sigma", "clock.rate"} <= plan.axes.keys()
 
 
+def test_validate_knows_choices(tmp_path: Path):
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(CHOICES.read_text().replace("value: cube", "value: square"))
+    result = CliRunner().invoke(
+        commands, ["validate", str(CHOICES), str(wrong)], standalone_mode=False
+    )
+    assert result.return_value == 2
+    assert f"{CHOICES}: valid" in result.output
+    assert "points.value: must be cube, ball or sphere (got 'square')" in result.output
+
+
 # --- closed forms -------------------------------------------------------------------------------
 def literal(problem, c, alpha):
     """Proposition 1, letter by letter."""
@@ -257,6 +268,9 @@ def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path):
     assert sum(item.stored for item in again) >= before
     assert tables_of(out / "paper" / "quick") == tables_of(once / "paper" / "quick")
     assert not list(out.rglob(".draft-*"))
+    forced = ["fig2-left", "fig2-middle"]  # of the same computations
+    again = list(reproduce(forced, choices=CHOICES, out=out, quick=True, jobs=1, force=True))
+    assert [(item.computed, item.stored) for item in again] == [(3, 0), (0, 3)]
 
 
 def _stored(out: Path) -> int:
@@ -281,7 +295,17 @@ def test_quick_versions_and_their_claims_are_those_committed(tmp_path: Path):
         assert f"]({name}.png)" in page
         assert (made / f"{name}.png").read_bytes()[:4] == b"\x89PNG"
         assert (made / f"{name}.pdf").read_bytes()[:5] == b"%PDF-"
-        assert (made / f"{name}.txt").read_text().strip() in page
+        caption, provenance = (made / f"{name}.txt").read_text().splitlines()
+        assert caption in page
+        assert provenance in page
+    assert "Of another making" not in page
+    # What was made with other choices says so on the page, until it is made again.
+    (made / "fig1.txt").write_text("A caption.\nMade with other.yaml.\n")
+    list(reproduce(["fig4"], choices=CHOICES, out=tmp_path, quick=True))
+    assert (
+        "A caption. **Of another making than this page: Made with other.yaml.**"
+        in (made / "README.md").read_text()
+    )
 
 
 def test_the_committed_reproduction_is_complete_and_of_these_choices():
@@ -295,6 +319,7 @@ def test_the_committed_reproduction_is_complete_and_of_these_choices():
     assert set(claims["holds"]) <= {"yes", "no"}
     assert all(text in page for text in claims["text"])
     assert hashlib.sha256(CHOICES.read_bytes()).hexdigest()[:16] in page
+    assert "Of another making" not in page
 
 
 def test_tuned_choices_are_the_best_on_held_out_instances(choices):

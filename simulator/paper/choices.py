@@ -89,8 +89,19 @@ class Choices:
         return replace(self, all={**self.all, **new})
 
 
+def is_choices(path: Path) -> bool:
+    """Is this a file of choices, and not a scenario?"""
+    given = read_yaml(read_scenario_text(path)).value
+    return isinstance(given, dict) and bool(CHOICES.keys() & given.keys()) and "task" not in given
+
+
 def load_choices(path: Path) -> Choices:
     """Read and check a file of choices; raises ScenarioError with one line a mistake."""
+    if not path.exists():
+        raise ScenarioError(
+            f"{path}: no such file; the project's own is {DEFAULT_FILE} in its checkout, and "
+            "--choices says where another one is"
+        )
     source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not isinstance(given, dict):

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
 
 from simulator.figures import GREY, targets_and_links
 from simulator.paper.choices import Choices
@@ -340,7 +341,8 @@ class Links(Experiment):
 
     def tables(self) -> Tables:
         """The agents' targets, and the edges with their weights."""
-        problem = build_problem(separators(self.choices), Streams(0))
+        with threadpool_limits(limits=1, user_api="blas"):
+            problem = build_problem(separators(self.choices), Streams(0))
         assert problem.targets is not None
         agents = pd.DataFrame(problem.targets[:, :2], columns=["x", "y"])
         agents.insert(0, "agent", np.arange(problem.n))

@@ -15,7 +15,7 @@ from simulator.metrics import Metrics
 from simulator.optimum import cl_optimum, consensus_model, mp_optimum
 from simulator.problem import Floats, Problem
 from simulator.scenario import Scenario
-from simulator.scenario_problem import ConfidenceWidth, LinearClassification
+from simulator.scenario_problem import ConfidenceWidth, LinearClassification, MeanEstimation
 from simulator.seeds import Streams
 from simulator.tasks import build_problem
 
@@ -51,8 +51,9 @@ def mean_errors(scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float
 
     Columns: seed, alpha, the errors by kind, and that of the solitary models.
     """
-    assert isinstance(scenario.task.samples, ConfidenceWidth)  # type: ignore[union-attr]
-    largest = scenario.task.samples.max  # type: ignore[union-attr]
+    assert isinstance(scenario.task, MeanEstimation)
+    assert isinstance(scenario.task.samples, ConfidenceWidth)
+    largest = scenario.task.samples.max
     rows = []
     for seed in seeds:
         problem = build_problem(scenario, Streams(seed))

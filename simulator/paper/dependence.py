@@ -34,6 +34,7 @@ from simulator.paper.experiment import (
 from simulator.paper.mean_estimation import BLOCK, WITHOUT, MeanCommunications, wins
 from simulator.paper.problems import moons, neighbours, separators
 from simulator.scenario import Scenario
+from simulator.scenario_problem import LinearClassification
 from simulator.sweep_plan import Plan, make_plan
 from simulator.sweep_tables import last_values, runs_table
 from simulator.sweeps import requested
@@ -52,7 +53,8 @@ def tuning_tasks(
     paper: Paper, scenario: Scenario, seeds: range, block: str = "linear_classification"
 ) -> list[ClosedForm]:
     """Every trade-off of the grid on the given instances."""
-    p = scenario.task.dimension  # type: ignore[union-attr]
+    assert isinstance(scenario.task, LinearClassification)
+    p = scenario.task.dimension
     return paper.closed_forms(
         "accuracies",
         scenario,
@@ -323,7 +325,7 @@ class OtherChoices(Experiment):
     def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
         instances = min(3, self.sizes.scale_instances)
         few, many = self.sizes.agents[0], self.sizes.agents[len(self.sizes.agents) // 2]
-        for name, value, changed in self._variants(("k",), "scalability"):
+        for name, value, changed in self._variants(("k", "rho"), "scalability"):
             runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
             yield name, value, runs
 

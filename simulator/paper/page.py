@@ -14,6 +14,15 @@ from simulator.paper.experiment import Paper
 from simulator.store import RESULTS_VERSION, replacing_file
 
 
+def provenance(paper: Paper) -> str:
+    """What a figure or table was made with."""
+    digest = hashlib.sha256(paper.choices.file.read_bytes()).hexdigest()
+    return (
+        f"Made with {paper.choices.file.name} (SHA-256 {digest[:16]}…), results version "
+        f"{RESULTS_VERSION}, {paper.sizes.name} size."
+    )
+
+
 def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Path:
     """Write the page from what is in the folder."""
     quick = paper.sizes.name == "quick"
@@ -30,13 +39,13 @@ def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Pat
             "Sizes are far below the paper's here: this version shows that everything works, and "
             "its verdicts on claims mean little.\n"
         )
-    claims = folder / "claims.csv"
-    if claims.is_file():
-        parts += ["## Claims\n", _claims(pd.read_csv(claims, keep_default_na=False))]
+    made = provenance(paper)
+    if (folder / "claims.txt").is_file():
+        table = pd.read_csv(folder / "claims.csv", keep_default_na=False)
+        parts += ["## Claims\n", _caption(folder / "claims.txt", made) + "\n", _claims(table)]
     parts.append("## Figures\n")
     for name, title in titles:
-        caption = folder / f"{name}.txt"
-        if not caption.is_file():
+        if not (folder / f"{name}.txt").is_file():
             continue
         files = sorted([*folder.glob(f"{name}.csv"), *folder.glob(f"{name}-*.csv")])
         own = [file.name for file in files if _belongs(file.stem, name, titles)]
@@ -44,18 +53,20 @@ def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Pat
         parts += [
             f"### {name}: {title}\n",
             f"![{title}]({name}.png)\n",
-            f"{caption.read_text(encoding='utf-8').strip()} ({links})\n",
+            f"{_caption(folder / f'{name}.txt', made)} ({links})\n",
         ]
     parts += ["## Choices where the paper is silent\n", _choices(paper.choices)]
-    digest = hashlib.sha256(paper.choices.file.read_bytes()).hexdigest()
-    parts.append(
-        f"Results version {RESULTS_VERSION}; {paper.choices.file.name} with SHA-256 "
-        f"{digest[:16]}….\n"
-    )
+    parts.append(f"{made}\n")
     page = folder / "README.md"
     with replacing_file(page) as draft:
         draft.write_text("\n".join(parts), encoding="utf-8")
     return page
+
+
+def _caption(file: Path, made: str) -> str:
+    """A caption, with a warning where it is not of the same making as the page."""
+    text, _, own = file.read_text(encoding="utf-8").strip().partition("\n")
+    return text if own == made else f"{text} **Of another making than this page: {own}**"
 
 
 def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
@@ -65,8 +76,6 @@ def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
 
 def _claims(table: pd.DataFrame) -> str:
     lines = [
-        "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
-        "beside it.\n",
         "| claim | where | measure | measured (95 % interval) | criterion | holds |",
         "|---|---|---|---|---|---|",
     ]

@@ -33,7 +33,7 @@ from simulator.paper.mean_estimation import (
     TheoremOne,
     WinRatio,
 )
-from simulator.paper.page import write_page
+from simulator.paper.page import provenance, write_page
 from simulator.paper.sizes import FULL, QUICK
 from simulator.store import Store, replacing_file
 from simulator.work import Progress, complete
@@ -60,8 +60,13 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
 CLAIMS = "claims"
 #: What can be asked for.
 IDS = (*EXPERIMENTS, CLAIMS)
-#: Publication: fonts that journals accept, figures that do not change by themselves.
-_STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200, "svg.hashsalt": "murmuration"}
+#: For publication: fonts that journals accept, more dots an inch.
+_STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200}
+
+_VERDICTS = (
+    "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
+    "beside it."
+)
 
 #: Progress of one experiment, by its name and the number of its tasks.
 Showing = Callable[[str, int], AbstractContextManager[Progress | None]]
@@ -104,20 +109,22 @@ def reproduce(
     folder = Path(out) / "paper" / ("quick" if quick else "")
     paper.store.check_writable()
     tables: Tables = {}
+    done = set[Path]()
     with LocalCrew(jobs or os.cpu_count() or 1) as crew:
         for name in wanted:
             needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
             computed = stored = 0
             for source in needed:
                 experiment = EXPERIMENTS[source](paper)
-                done, there = _work_off(experiment, crew, force, showing)
-                computed, stored = computed + done, stored + there
+                new, there = _work_off(experiment, crew, force, done, showing)
+                computed, stored = computed + new, stored + there
                 own = experiment.tables()
                 tables |= own
                 if name in EXPERIMENTS:
                     files = write_experiment(experiment, own, folder)
             if name == CLAIMS:
-                files = [write_table(claims_table(tables), folder / "claims.csv")]
+                files = [write_table(claims_table(tables), folder / f"{CLAIMS}.csv")]
+                files.append(write_caption(folder, CLAIMS, _VERDICTS, paper))
             yield Reproduced(name, files, computed, stored)
     write_page(folder, paper, [(kind.id, kind.title) for kind in EXPERIMENTS.values()])
 
@@ -130,20 +137,30 @@ def expand(ids: Iterable[str]) -> list[str]:
     return list(IDS) if "all" in given else [name for name in IDS if name in given]
 
 
-def _work_off(experiment: Experiment, crew: Crew, force: bool, showing: Showing) -> tuple[int, int]:
-    """Do what an experiment needs: how many tasks were computed, and how many were there."""
-    tasks = list({task.place: task for task in experiment.tasks()}.values())
-    stored = 0 if force else sum(task.is_stored() for task in tasks)
-    if stored < len(tasks):
-        with showing(experiment.id, len(tasks)) as progress:
-            failures = complete(tasks, crew, force=force, progress=progress)
+def _work_off(
+    experiment: Experiment, crew: Crew, force: bool, done: set[Path], showing: Showing
+) -> tuple[int, int]:
+    """Do what an experiment needs: how many tasks were computed, and how many were there.
+
+    ``done`` holds what was computed just now, which ``force`` does not compute again.
+    """
+    tasks = {task.place: task for task in experiment.tasks()}
+    missing = [
+        task
+        for place, task in tasks.items()
+        if place not in done and (force or not task.is_stored())
+    ]
+    if missing:
+        with showing(experiment.id, len(missing)) as progress:
+            failures = complete(missing, crew, force=True, progress=progress)
         if failures:
             number, reason = next(iter(failures.items()))
             raise SimulatorError(
                 f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
-                f"{tasks[number].place.name}: {reason}"
+                f"{missing[number].place.name}: {reason}"
             )
-    return len(tasks) - stored, stored
+    done |= tasks.keys()
+    return len(missing), len(tasks) - len(missing)
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -159,10 +176,16 @@ def write_experiment(experiment: Experiment, tables: Tables, folder: Path) -> li
             with replacing_file(files[-1]) as draft:
                 figure.savefig(draft, metadata=metadata)
     files += [write_table(table, folder / f"{name}.csv") for name, table in tables.items()]
-    files.append(folder / f"{experiment.id}.txt")
-    with replacing_file(files[-1]) as draft:
-        draft.write_text(experiment.caption(tables) + "\n", encoding="utf-8")
-    return files
+    caption = experiment.caption(tables)
+    return [*files, write_caption(folder, experiment.id, caption, experiment.paper)]
+
+
+def write_caption(folder: Path, name: str, text: str, paper: Paper) -> Path:
+    """A caption, and below it what the figure or table was made with."""
+    path = folder / f"{name}.txt"
+    with replacing_file(path) as draft:
+        draft.write_text(f"{text}\n{provenance(paper)}\n", encoding="utf-8")
+    return path
 
 
 def write_table(table: pd.DataFrame, path: Path) -> Path:
