@@ -159,7 +159,7 @@ def _work_off(
                 f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
                 f"{missing[number].place.name}: {reason}"
             )
-    done |= tasks.keys()
+    done.update(tasks)
     return len(missing), len(tasks) - len(missing)
 
 
