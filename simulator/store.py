@@ -177,9 +177,7 @@ def writing(place: Path) -> Iterator[None]:
 def replacing(folder: Path) -> Iterator[Path]:
     """A draft folder beside ``folder`` that takes its place at the end, or vanishes on failure."""
     with writing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_up(folder.parent)
-        prefix = f".draft-{os.getpid()}-"
+        prefix = _draft_prefix(folder.parent)
         draft = Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
         try:
             draft.chmod(0o755)
@@ -197,13 +195,18 @@ def replacing(folder: Path) -> Iterator[Path]:
 def replacing_file(path: Path) -> Iterator[Path]:
     """A draft beside ``path`` that takes its place at the end, or vanishes on failure."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _sweep_up(path.parent)
-        prefix = f".draft-{os.getpid()}-"
+        prefix = _draft_prefix(path.parent)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=prefix) as folder:
             draft = Path(folder) / path.name
             yield draft
             os.replace(draft, path)
+
+
+def _draft_prefix(root: Path) -> str:
+    """How drafts of this process begin; the folder is made, and old drafts are swept up."""
+    root.mkdir(parents=True, exist_ok=True)
+    _sweep_up(root)
+    return f".draft-{os.getpid()}-"
 
 
 def _sweep_up(root: Path) -> None:

@@ -20,12 +20,13 @@ from simulator.cli import commands
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.metrics import Metrics
 from simulator.paper.choices import load_choices
-from simulator.paper.classification import by_instance, slope, weighted_interval
+from simulator.paper.classification import by_instance, weighted_interval
 from simulator.paper.closed_forms import accuracies, confidences, mean_errors, propagated
 from simulator.paper.experiment import Paper, reached
 from simulator.paper.mean_estimation import wins
 from simulator.paper.problems import moons, separators
 from simulator.paper.reproduction import IDS, expand, reproduce
+from simulator.paper.scalability import slope
 from simulator.paper.sizes import FULL
 from simulator.paper.verdicts import within
 from simulator.seeds import Streams

@@ -2,8 +2,9 @@
 
 A newcomer's way through: ``scenarios/paper/choices.yaml`` says what the paper leaves open;
 ``choices.py`` reads it and ``problems.py`` turns it into scenarios.  ``closed_forms.py`` computes
-what needs no network.  ``mean_estimation.py`` (section 5.1), ``classification.py`` (section 5.2 and
-appendix E) and ``dependence.py`` (tuning, other choices, what the paper leaves open) are the
-experiments, ``claims.py`` lists the paper's sentences and ``verdicts.py`` judges them,
-``reproduction.py`` runs it all and ``page.py`` writes it down.
+what needs no network.  The experiments are in ``mean_estimation.py`` (section 5.1),
+``theorem.py``, ``classification.py`` (section 5.2), ``scalability.py`` (appendix E),
+``tuning.py``, ``other_choices.py`` and ``beyond.py``.  ``claims.py`` lists the paper's
+sentences and ``verdicts.py`` judges them, ``reproduction.py`` runs it all and
+``page.py`` writes it down.
 """

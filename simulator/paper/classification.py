@@ -1,4 +1,4 @@
-"""Section 5.2, collaborative linear classification, and appendix E."""
+"""Section 5.2, collaborative linear classification: figure 3."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
-from scipy.sparse import csr_array
-from threadpoolctl import threadpool_limits
 
-from simulator.figures import GREY, targets_and_links
 from simulator.paper.choices import Choices
 from simulator.paper.experiment import (
     LOOKS,
@@ -20,6 +17,7 @@ from simulator.paper.experiment import (
     Experiment,
     Paper,
     Tables,
+    in_parts,
     line,
     reached,
     stored_table,
@@ -27,12 +25,10 @@ from simulator.paper.experiment import (
     trace,
     with_interval,
 )
-from simulator.paper.problems import neighbours, separators
+from simulator.paper.problems import separators
 from simulator.scenario import Scenario
-from simulator.seeds import Streams
 from simulator.sweep_tables import last_values, mean_interval
-from simulator.tasks import build_problem
-from simulator.work import Run, Task
+from simulator.work import Run
 
 METHODS = ("solitary", "consensus", "mp", "cl")
 NAMES = {
@@ -83,9 +79,10 @@ class AccuracyByDimension(Experiment):
 
     def tables(self) -> Tables:
         """Mean accuracies and, in pairs, their differences, by dimension."""
-        tasks, each, rows = self.tasks(), self.sizes.instances, []
-        for k, p in enumerate(self.sizes.dimensions):
-            table = by_instance(stored_table(tasks[k * each : (k + 1) * each]))
+        rows = []
+        parts = in_parts(self.tasks(), len(self.sizes.dimensions))
+        for p, own in zip(self.sizes.dimensions, parts, strict=True):
+            table = by_instance(stored_table(own))
             row: dict[str, Any] = {"dimension": p, "instances": len(table)}
             for method in METHODS:
                 row |= with_interval(method, table[method])
@@ -219,10 +216,10 @@ class AccuracyByCommunications(Experiment):
     title = "Test accuracy against communications (p = 50)"
     size = (5.2, 3.5)
     curves: ClassVar = {
-        "sync": ("sync", "synchronous ADMM"),
-        "cl": ("cl", "asynchronous ADMM"),
-        "warm": ("warm", "asynchronous ADMM from MP's optimum"),
-        "mp": ("mp", "asynchronous MP"),
+        "sync": "synchronous ADMM",
+        "cl": "asynchronous ADMM",
+        "warm": "asynchronous ADMM from MP's optimum",
+        "mp": "asynchronous MP",
     }
 
     def tasks(self) -> list[Run]:
@@ -231,11 +228,9 @@ class AccuracyByCommunications(Experiment):
 
     def tables(self) -> Tables:
         """Accuracy after so many communications; communications to shares of the optimum's."""
-        runs, each = self.tasks(), self.sizes.run_instances
         x = np.unique(np.geomspace(100, self.sizes.run_communications, 120).astype(int))
         curves, levels = [], []
-        for k, name in enumerate(self.curves):
-            own = runs[k * each : (k + 1) * each]
+        for name, own in zip(self.curves, in_parts(self.tasks(), len(self.curves)), strict=True):
             traces = [trace(run) for run in own]
             values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
             mean, low, high = mean_interval(np.stack(values))
@@ -244,7 +239,7 @@ class AccuracyByCommunications(Experiment):
                     {
                         "algorithm": name,
                         "communications": x,
-                        "instances": each,
+                        "instances": len(own),
                         "accuracy": mean,
                         "accuracy_low": low,
                         "accuracy_high": high,
@@ -260,9 +255,9 @@ class AccuracyByCommunications(Experiment):
     def draw(self, figure: Figure, tables: Tables) -> None:
         """One step line an algorithm, on a logarithmic axis of communications."""
         axis = figure.subplots()
-        for name, (look, text) in self.curves.items():
+        for name, text in self.curves.items():
             curve = tables[self.id][tables[self.id]["algorithm"] == name]
-            style = {**LOOKS[look], "marker": None}
+            style = {**LOOKS[name], "marker": None}
             x = curve["communications"]
             axis.step(x, curve["accuracy"], where="post", label=text, **style)
             low, high = curve["accuracy_low"], curve["accuracy_high"]
@@ -285,9 +280,7 @@ class AccuracyByCommunications(Experiment):
         )
 
 
-def curve_runs(
-    paper: Paper, choices: Choices, which: Iterable[str], instances: int, name: str = "fig3-right"
-) -> list[Run]:
+def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: int) -> list[Run]:
     """Runs of the given algorithms on the problems of figure 3, instance by instance."""
 
     def scenario(algo: str, seed: int) -> Scenario:
@@ -296,7 +289,7 @@ def curve_runs(
         every, length = (50, length // 5) if algo == "mp" else (250, length)
         return separators(
             choices,
-            name=name,
+            name="fig3-right",
             seed=seed,
             algorithm=algorithm(choices, "linear_classification", algo),
             stop={"communications": length},
@@ -325,164 +318,3 @@ def level_rows(
             row[f"to_{share * 100:g}"] = reached(samples, "accuracy", share * best, for_good=True)
         rows.append(row)
     return rows
-
-
-# --- appendix E ---------------------------------------------------------------------------------
-class Links(Experiment):
-    """Figure 4."""
-
-    id = "fig4"
-    title = "Target models and the links between them"
-    size = (4.4, 4.2)
-
-    def tasks(self) -> Sequence[Task]:
-        """Nothing that takes time."""
-        return []
-
-    def tables(self) -> Tables:
-        """The agents' targets, and the edges with their weights."""
-        with threadpool_limits(limits=1, user_api="blas"):
-            problem = build_problem(separators(self.choices), Streams(0))
-        assert problem.targets is not None
-        agents = pd.DataFrame(problem.targets[:, :2], columns=["x", "y"])
-        agents.insert(0, "agent", np.arange(problem.n))
-        edges = problem.W.tocoo()
-        upper = edges.row < edges.col
-        columns = {"i": edges.row[upper], "j": edges.col[upper], "weight": edges.data[upper]}
-        return {self.id: agents, f"{self.id}-links": pd.DataFrame(columns)}
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """Points in the plane, and lines between them."""
-        agents, links = tables[self.id], tables[f"{self.id}-links"]
-        n = len(agents)
-        W = csr_array((links["weight"], (links["i"], links["j"])), shape=(n, n))
-        targets_and_links(figure, agents[["x", "y"]].to_numpy(), W)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        links = tables[f"{self.id}-links"]
-        return (
-            "Linear classification, one instance (seed 0): target models of 100 agents in their "
-            f"plane and the {len(links)} links of weight above "
-            f"{self.choices['linear_classification.min_weight']:g}, darker where stronger."
-        )
-
-
-class Scalability(Experiment):
-    """Figure 5."""
-
-    id = "fig5"
-    title = "Communications to reach 90 % of the optimum's accuracy, against the number of agents"
-    size = (4.8, 3.5)
-
-    def tasks(self) -> list[Run]:
-        """Both algorithms on every instance of every size."""
-        return [
-            run
-            for n in self.sizes.agents
-            for run in scaling_runs(self.paper, self.choices, n, self.sizes.scale_instances)
-        ]
-
-    def tables(self) -> Tables:
-        """Communications to 90 % by size, and the slopes of their logarithms."""
-        runs, rows = self.tasks(), []
-        each = 2 * self.sizes.scale_instances
-        single = []
-        for k, n in enumerate(self.sizes.agents):
-            table = scaling_table(runs[k * each : (k + 1) * each])
-            row: dict[str, Any] = {"agents": n, "instances": self.sizes.scale_instances}
-            for algo, group in table.groupby("algorithm"):
-                row |= with_interval(str(algo), group["communications"])
-            rows.append(row)
-            single.append(table)
-        every = pd.concat(single, ignore_index=True)
-        fits = [
-            {"algorithm": algo, **self._growth(group)} for algo, group in every.groupby("algorithm")
-        ]
-        return {self.id: pd.DataFrame(rows), f"{self.id}-slopes": pd.DataFrame(fits)}
-
-    def _growth(self, runs: pd.DataFrame) -> dict[str, float]:
-        """The exponent of n, over all sizes and the larger half; how straight the line is."""
-        larger = runs[runs["agents"] >= self.sizes.agents[len(self.sizes.agents) // 2]]
-        upper = slope(np.log(larger["agents"]), np.log(larger["communications"]))
-        straight = stats.linregress(runs["agents"], runs["communications"])
-        return {
-            **slope(np.log(runs["agents"]), np.log(runs["communications"])),
-            **{name.replace("slope", "upper_half"): value for name, value in upper.items()},
-            "straight_r2": float(straight.rvalue**2),
-        }
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """Both algorithms, and proportionality for comparison, on logarithmic axes."""
-        table, axis = tables[self.id], figure.subplots()
-        line(axis, table, "agents", "cl", "cl", "asynchronous ADMM")
-        line(axis, table, "agents", "mp", "mp", "asynchronous MP")
-        for name in ("cl", "mp"):
-            text = "proportional to n" if name == "cl" else None
-            through = table["agents"] * (table[name] / table["agents"]).mean()
-            axis.plot(table["agents"], through, color=GREY, linestyle=":", lw=1, label=text)
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        ticks = [n for n in (100, 200, 300, 500, 700, 1000) if n in set(table["agents"])]
-        axis.set_xticks(ticks, [f"{n}" for n in ticks])
-        axis.minorticks_off()
-        axis.set_xlabel("agents n")
-        axis.set_ylabel("communications to 90 %\nof the optimum's accuracy")
-        axis.legend(fontsize=8)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        block = {n: self.choices[f"scalability.{n}"] for n in ("k", "alpha", "mu", "rho")}
-        return (
-            "Linear classification, p = 50, graph of "
-            f"{block['k']} nearest neighbours by angle with weights 1: communications until the "
-            "mean test accuracy is 90 % of that of the algorithm's optimum; mean and 95 % interval "
-            f"over {self.sizes.scale_instances} random instances for each n. α = "
-            f"{block['alpha']:g}, μ = {block['mu']:g}, ρ = {block['rho']:g}, start "
-            f"`{self.choices['linear_classification.start']}`. Accuracy is looked at every n/20 "
-            "communications for MP and every n/2 for ADMM."
-        )
-
-
-def scaling_runs(
-    paper: Paper, choices: Choices, n: int, instances: int, name: str = "fig5"
-) -> list[Run]:
-    """Model propagation and ADMM on graphs of nearest neighbours."""
-
-    def scenario(algo: str, seed: int) -> Scenario:
-        # MP is there after n or 2 n, and has told everybody (hello) after 13 n; ADMM after 30 n.
-        every, length = (n // 20, 20 * n) if algo == "mp" else (n // 2, 150 * n)
-        return neighbours(
-            choices,
-            n,
-            name=name,
-            seed=seed,
-            algorithm=algorithm(choices, "scalability", algo),
-            stop={"communications": length},
-            record={"every_communications": every},
-        )
-
-    return paper.runs(scenario(algo, seed) for algo in ("mp", "cl") for seed in range(instances))
-
-
-def scaling_table(runs: Iterable[Run]) -> pd.DataFrame:
-    """Communications to 90 % of the optimum's accuracy, a row a run."""
-    rows = []
-    for run in runs:
-        final = summary(run)
-        level = 0.9 * final["metrics"]["optimum"]["accuracy"]
-        kind = "mp" if run.scenario.algorithm.kind == "mp" else "cl"
-        row: dict[str, Any] = {"algorithm": kind, "agents": final["agents"]}
-        row |= {"seed": run.scenario.seed, "level": level}
-        row["communications"] = reached(trace(run), "accuracy", level)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def slope(x: Any, y: Any) -> dict[str, float]:
-    """Slope of a straight line, and its 95 % interval; unknown where all x are the same."""
-    if len(set(x)) < 2:
-        return dict.fromkeys(("slope", "slope_low", "slope_high"), float("nan"))
-    fit = stats.linregress(x, y)
-    half = float(stats.t.ppf(0.975, len(x) - 2) * fit.stderr) if len(x) > 2 else float("nan")
-    return {"slope": fit.slope, "slope_low": fit.slope - half, "slope_high": fit.slope + half}

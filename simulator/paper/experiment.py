@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -133,6 +133,7 @@ class Paper:
 
 
 Tables = dict[str, pd.DataFrame]
+Item = TypeVar("Item")
 
 
 class Experiment(ABC):
@@ -167,6 +168,12 @@ class Experiment(ABC):
 def stored_table(tasks: Iterable[ClosedForm]) -> pd.DataFrame:
     """The tables of finished tasks, one below the other."""
     return pd.concat([task.table() for task in tasks], ignore_index=True)
+
+
+def in_parts(items: Sequence[Item], count: int) -> list[Sequence[Item]]:
+    """So many equal parts, in their order."""
+    each = len(items) // count
+    return [items[k * each : (k + 1) * each] for k in range(count)]
 
 
 def summary(run: Run) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Section 5.1, collaborative mean estimation, and Theorem 1."""
+"""Section 5.1, collaborative mean estimation: figures 1 and 2."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
 from simulator.figures import GREY, moon_panels
+from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import confidences, propagated
 from simulator.paper.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
     Tables,
+    in_parts,
     line,
     stored_table,
     summary,
@@ -40,6 +42,12 @@ WITHOUT = {
 BLOCK = 50
 
 
+def sides(choices: Choices) -> tuple[str, str]:
+    """The columns of ``mean_errors`` that stand for "with" and "without" confidence."""
+    with_c = choices["mean_estimation.confidence"]
+    return with_c, WITHOUT[with_c, choices["mean_estimation.without"]]
+
+
 class Moons(Experiment):
     """Figure 1."""
 
@@ -55,8 +63,7 @@ class Moons(Experiment):
         """One row an agent."""
         scenario = moons(self.choices)
         mu = (1 - self.choices["mean_estimation.alpha"]) / self.choices["mean_estimation.alpha"]
-        with_c = self.choices["mean_estimation.confidence"]
-        without = WITHOUT[with_c, self.choices["mean_estimation.without"]]
+        with_c, without = sides(self.choices)
         with threadpool_limits(limits=1, user_api="blas"):
             problem = build_problem(scenario, Streams(0))
             kinds = confidences(problem, 100)
@@ -131,17 +138,8 @@ class _Confidence(Experiment):
 
     def by_width(self) -> list[tuple[float, pd.DataFrame]]:
         """The instances of each ε."""
-        tasks = self.tasks()
-        each = len(tasks) // len(self.sizes.widths)
-        return [
-            (width, stored_table(tasks[k * each : (k + 1) * each]))
-            for k, width in enumerate(self.sizes.widths)
-        ]
-
-    def sides(self) -> tuple[str, str]:
-        """The columns that stand for "with" and "without"."""
-        with_c = self.choices["mean_estimation.confidence"]
-        return with_c, WITHOUT[with_c, self.choices["mean_estimation.without"]]
+        parts = in_parts(self.tasks(), len(self.sizes.widths))
+        return list(zip(self.sizes.widths, map(stored_table, parts), strict=True))
 
 
 class ErrorByWidth(_Confidence):
@@ -152,7 +150,7 @@ class ErrorByWidth(_Confidence):
 
     def tables(self) -> Tables:
         """Mean errors with and without, by ε, and those of the other readings of the paper."""
-        with_c, without = self.sides()
+        with_c, without = sides(self.choices)
         rows = []
         first: Any = None
         for width, table in self.by_width():
@@ -173,7 +171,7 @@ class ErrorByWidth(_Confidence):
         table, axis = tables[self.id], figure.subplots()
         line(axis, table, "width", "without", "mp", "without confidence")
         line(axis, table, "width", "with", "cl", "with confidence")
-        with_c, without = self.sides()
+        with_c, without = sides(self.choices)
         others = {"data": "c = m / max m", "share": "c = m / 100", "mean": "mean c", "one": "C = I"}
         shown = {"data", "share"} - {with_c} | {"mean", "one"} - {without.removesuffix("_share")}
         for kind, style in zip(sorted(shown), ((0, (1, 2)), (0, (3, 3))), strict=True):
@@ -206,7 +204,7 @@ class WinRatio(_Confidence):
 
     def tables(self) -> Tables:
         """The share of instances in which confidence values give the smaller error."""
-        with_c, without = self.sides()
+        with_c, without = sides(self.choices)
         rows = []
         for width, table in self.by_width():
             row: dict[str, Any] = {"width": width, "instances": len(table)}
@@ -223,7 +221,7 @@ class WinRatio(_Confidence):
         table, axis = tables[self.id], figure.subplots()
         axis.axhline(0.5, color=GREY, linewidth=0.8)
         line(axis, table, "width", "win_ratio", "cl", "as chosen (choices.yaml)")
-        other = "one" if self.sides()[1] != "one" else "mean"
+        other = "one" if sides(self.choices)[1] != "one" else "mean"
         text = 'if "without" is ' + ("C = I" if other == "one" else "the mean confidence")
         values = table[f"win_ratio_{other}"]
         axis.plot(table["width"], values, color=GREY, linestyle=(0, (1, 2)), label=text)
@@ -347,80 +345,4 @@ class MeanCommunications(Experiment):
             f"mean and band of {table['runs'][0]} random runs, start "
             f"`{self.choices['mean_estimation.start']}`. A synchronous round is 89,700 "
             "communications, an exchange is 2."
-        )
-
-
-# --- theorem 1 ----------------------------------------------------------------------------------
-class TheoremOne(Experiment):
-    """The mean of many runs from an arbitrary start tends to the closed form."""
-
-    id = "theorem1"
-    title = "Theorem 1: the mean of many runs from one arbitrary start tends to the closed form"
-    size = (4.6, 3.3)
-
-    def tasks(self) -> list[Run]:
-        """Runs of each length; all start from the same random models and copies."""
-        return self.paper.runs(
-            moons(
-                self.choices,
-                agents=30,
-                name=self.id,
-                seed=seed,
-                problem_seed=0,
-                algorithm={
-                    "kind": "mp",
-                    "alpha": self.choices["mean_estimation.alpha"],
-                    "start": {"kind": "normal", "scale": 10},
-                },
-                stop={"communications": length},
-                record={"every_communications": length},
-            )
-            for length in self.sizes.theorem_communications
-            for seed in range(self.sizes.theorem_runs)
-        )
-
-    def tables(self) -> Tables:
-        """Squared distance to Θ*: of the mean of the runs, and of a single run."""
-        runs, count = self.tasks(), self.sizes.theorem_runs
-        rows = []
-        for k, length in enumerate(self.sizes.theorem_communications):
-            results = [
-                run.store.load(run.scenario, run.place) for run in runs[k * count : (k + 1) * count]
-            ]
-            models, optimum = np.stack([result.models for result in results]), results[0].optimum
-            assert optimum is not None
-            start = results[0].summary["metrics"]["start"]["distance"]
-            row: dict[str, Any] = {"communications": length, "runs": count, "start": start}
-            row["mean_of_runs"] = float(np.mean((models.mean(axis=0) - optimum) ** 2))
-            # What the mean of so many runs would be off by if its expectation were Θ*.
-            row["noise"] = float(np.mean(models.var(axis=0, ddof=1)) / count)
-            row |= with_interval("single_run", np.mean((models - optimum) ** 2, axis=(1, 2)))
-            rows.append(row)
-        return {self.id: pd.DataFrame(rows)}
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """Both distances, relative to that of the start."""
-        table, axis = tables[self.id], figure.subplots()
-        x, start = table["communications"] / 1000, table["start"]
-        for name, look, text in (
-            ("single_run", "mp", "a single run, in the mean"),
-            ("mean_of_runs", "cl", "the mean of all runs"),
-        ):
-            axis.plot(x, table[name] / start, label=text, markersize=4, **LOOKS[look])
-        axis.set_xscale("log")
-        axis.set_yscale("log")
-        axis.set_xticks(x, [f"{value:g}" for value in x])
-        axis.minorticks_off()
-        axis.set_xlabel("communications (thousands)")
-        axis.set_ylabel("squared distance to Θ*, start = 1")
-        axis.legend(fontsize=8)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            f"Theorem 1: {table['runs'][0]} asynchronous runs of each length on one instance of 30 "
-            "agents (seed 0), all from the same arbitrary start, every model and every copy "
-            f"N(0, 10²), α = {self.choices['mean_estimation.alpha']:g}. Squared distance to the "
-            "closed form Θ* of the runs' mean, and of single runs, relative to the start's."
         )

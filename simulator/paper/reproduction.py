@@ -15,26 +15,27 @@ from matplotlib.figure import Figure
 
 from simulator.errors import SimulatorError
 from simulator.figures import STYLE
+from simulator.paper.beyond import Beyond
 from simulator.paper.choices import DEFAULT_FILE, load_choices
 from simulator.paper.claims import SOURCES, claims_table
 from simulator.paper.classification import (
     AccuracyByCommunications,
     AccuracyByDimension,
     AccuracyBySize,
-    Links,
-    Scalability,
 )
-from simulator.paper.dependence import Beyond, OtherChoices, Tuning
 from simulator.paper.experiment import Experiment, Paper, Tables
 from simulator.paper.mean_estimation import (
     ErrorByWidth,
     MeanCommunications,
     Moons,
-    TheoremOne,
     WinRatio,
 )
+from simulator.paper.other_choices import OtherChoices
 from simulator.paper.page import provenance, write_page
+from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
+from simulator.paper.theorem import TheoremOne
+from simulator.paper.tuning import Tuning
 from simulator.store import Store, replacing_file
 from simulator.work import Progress, complete
 from simulator.workers import Crew, LocalCrew

@@ -1,0 +1,223 @@
+"""What results depend on: the other values of choices.yaml, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from simulator.figures import BLUE, ORANGE
+from simulator.paper.choices import Choices
+from simulator.paper.classification import NAMES, by_instance, curve_runs, level_rows
+from simulator.paper.experiment import (
+    ClosedForm,
+    Experiment,
+    Paper,
+    Tables,
+    in_parts,
+    stored_table,
+    trace,
+    with_interval,
+)
+from simulator.paper.mean_estimation import BLOCK, MeanCommunications, sides, wins
+from simulator.paper.problems import moons, separators
+from simulator.paper.scalability import scaling_runs, scaling_table
+from simulator.paper.tuning import best_of, by_trade_off, tuning_tasks
+from simulator.sweep_tables import last_values
+from simulator.work import Run, Task
+
+
+class OtherChoices(Experiment):
+    """What would change with the other values of choices.yaml."""
+
+    id = "choices"
+    title = "How results depend on what the paper leaves open"
+    size = (9.4, 7.2)
+
+    #: Choices that the problem of section 5.2 depends on, and those that only matter on the way.
+    problem = ("points", "test_flip", "min_weight", "ridge")
+    way = ("rho", "start")
+
+    def _variants(self, names: tuple[str, ...], block: str) -> Iterator[tuple[str, Any, Choices]]:
+        """(choice, value, choices): first as chosen, then each other value."""
+        yield "as chosen", "", self.choices
+        for name in names:
+            for value in self.choices.all[f"{block}.{name}"].others[: self.sizes.choice_others]:
+                changed = self.choices.changed({f"{block}.{name}": value})
+                yield f"{block}.{name}", value, changed
+
+    def tasks(self) -> list[Task]:
+        """Every variant's."""
+        parts = (self._mean_tasks, self._start_tasks, self._problem_tasks, self._way_tasks)
+        return [
+            task for part in (*parts, self._scale_tasks) for _, _, tasks in part() for task in tasks
+        ]
+
+    def tables(self) -> Tables:
+        """Long form: choice, value, measure, mean and 95 % interval."""
+        rows = [
+            *self._mean_rows(),
+            *self._start_rows(),
+            *self._problem_rows(),
+            *self._way_rows(),
+            *self._scale_rows(),
+        ]
+        columns = ["choice", "value", "measure", "mean", "mean_low", "mean_high"]
+        return {self.id: pd.DataFrame(rows)[columns]}
+
+    # Section 5.1, closed forms.
+    def _mean_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
+        seeds = range(self.sizes.choice_means)
+        for name, value, changed in self._variants(
+            ("noise", "alpha", "confidence", "without"), "mean_estimation"
+        ):
+            tasks = [
+                task
+                for width in (0.1, 1.0)
+                for task in self.paper.closed_forms(
+                    "mean-errors",
+                    moons(changed, width),
+                    seeds,
+                    BLOCK,
+                    alphas=(changed["mean_estimation.alpha"],),
+                )
+            ]
+            yield name, value, tasks
+
+    def _mean_rows(self) -> Iterator[dict[str, Any]]:
+        for name, value, tasks in self._mean_tasks():
+            changed = self.choices if name == "as chosen" else self.choices.changed({name: value})
+            with_c, without = sides(changed)
+            for width, own in zip((0.1, 1.0), in_parts(tasks, 2), strict=True):
+                table = stored_table(own)
+                measures = {
+                    f"error with confidence, ε = {width:g}": table[with_c],
+                    f"error without confidence, ε = {width:g}": table[without],
+                    f"win ratio, ε = {width:g}": wins(table[with_c], table[without]),
+                }
+                for measure, values in measures.items():
+                    yield _row(name, value, measure, values)
+
+    # Section 5.1, asynchronous runs.
+    def _start_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
+        for name, value, changed in self._variants(("start",), "mean_estimation"):
+            experiment = MeanCommunications(Paper(changed, self.sizes, self.paper.store))
+            yield name, value, experiment.tasks()[: 1 + self.sizes.choice_instances]
+
+    def _start_rows(self) -> Iterator[dict[str, Any]]:
+        for name, value, runs in self._start_tasks():
+            synchronous, *asynchronous = [trace(run) for run in runs]
+            ends = synchronous["communications"].drop_duplicates(keep="last").to_numpy()
+            for k in (2, 4, 8):
+                at = ends[k : k + 1]
+                sync = last_values(synchronous, "communications", at, ["l2_error"])[0, 0]
+                errors = [
+                    last_values(t, "communications", at, ["l2_error"])[0, 0] for t in asynchronous
+                ]
+                measure = f"async / sync error after {k} rounds"
+                yield _row(name, value, measure, np.array(errors) / sync)
+
+    # Section 5.2, optimal models; each variant has its own trade-offs, tuned on held-out instances.
+    def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
+        held_out = self.paper.held_out(self.sizes.choice_held_out)
+        reported = range(self.sizes.choice_instances)
+        for name, value, changed in self._variants(self.problem, "linear_classification"):
+            scenario = separators(changed)
+            tuned = tuning_tasks(self.paper, scenario, held_out)
+            yield name, value, [*tuned, *tuning_tasks(self.paper, scenario, reported)]
+
+    def _problem_rows(self) -> Iterator[dict[str, Any]]:
+        for name, value, tasks in self._problem_tasks():
+            held_out = stored_table(tasks[: self.sizes.choice_held_out])
+            table = stored_table(tasks[self.sizes.choice_held_out :])
+            for method in ("solitary", "consensus"):
+                own = by_instance(table[table["method"] == method])[method]
+                yield _row(name, value, f"accuracy of {NAMES[method]}", own)
+            chosen = {}
+            for method in ("mp", "cl"):
+                best = best_of(by_trade_off(held_out, method))
+                chosen[method] = by_trade_off(table, method)[best]
+                yield _row(name, value, f"accuracy of {NAMES[method]}", chosen[method])
+                symbol = "α of MP" if method == "mp" else "μ of CL"
+                yield _row(name, value, f"tuned {symbol}", [best])
+            difference = chosen["cl"] - chosen["mp"]
+            yield _row(name, value, "CL minus MP", difference)
+
+    # Section 5.2, the way to the optimum.
+    def _way_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
+        instances = min(self.sizes.run_instances, self.sizes.choice_instances)
+        for name, value, changed in self._variants(self.way, "linear_classification"):
+            yield name, value, curve_runs(self.paper, changed, ("mp", "cl", "warm"), instances)
+
+    def _way_rows(self) -> Iterator[dict[str, Any]]:
+        for name, value, runs in self._way_tasks():
+            to: dict[str, np.ndarray] = {}
+            for algo, own in zip(("mp", "cl", "warm"), in_parts(runs, 3), strict=True):
+                levels = pd.DataFrame(level_rows(algo, own, [trace(run) for run in own]))
+                to[algo] = levels["to_95"].to_numpy()
+                text = {"mp": "MP", "cl": "ADMM", "warm": "ADMM from MP's optimum"}[algo]
+                yield _row(name, value, f"communications of {text} to 95 %", to[algo])
+            yield _row(name, value, "communications to 95 %, ADMM / MP", to["cl"] / to["mp"])
+
+    # Appendix E.
+    def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
+        instances = min(3, self.sizes.scale_instances)
+        few, many = self.sizes.agents[0], self.sizes.agents[len(self.sizes.agents) // 2]
+        for name, value, changed in self._variants(("k", "rho"), "scalability"):
+            runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
+            yield name, value, runs
+
+    def _scale_rows(self) -> Iterator[dict[str, Any]]:
+        for name, value, runs in self._scale_tasks():
+            table = scaling_table(runs)
+            for algo, text in (("mp", "MP"), ("cl", "ADMM")):
+                for n in table["agents"].unique():
+                    own = table[(table["algorithm"] == algo) & (table["agents"] == n)]
+                    measure = f"communications per agent of {text} to 90 %, n = {n}"
+                    yield _row(name, value, measure, own["communications"] / n)
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """A few measures of every variant, side by side."""
+        table = tables[self.id]
+        shown = (
+            "win ratio, ε = 0.1",
+            "win ratio, ε = 1",
+            "async / sync error after 4 rounds",
+            "accuracy of model propagation",
+            "accuracy of collaborative learning",
+            "communications to 95 %, ADMM / MP",
+        )
+        axes = figure.subplots(3, 2).ravel()
+        for axis, measure in zip(axes, shown, strict=True):
+            own = table[table["measure"] == measure].reset_index(drop=True)
+            places = np.arange(len(own))[::-1]
+            spread = np.vstack([own["mean"] - own["mean_low"], own["mean_high"] - own["mean"]])
+            axis.errorbar(own["mean"], places, xerr=spread, fmt="o", color=BLUE, markersize=4)
+            axis.axvline(own["mean"][0], color=ORANGE, linestyle="--", linewidth=0.9)
+            names = [_short(row) for row in own.itertuples()]
+            axis.set_yticks(places, names, fontsize=7)
+            axis.set_title(measure, fontsize=9)
+            if own["mean"].max() > 4 * own["mean"].min() > 0:
+                axis.set_xscale("log")
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        s = self.sizes
+        return (
+            "One choice changed at a time; the dashed line is the result as chosen. Win ratios "
+            f"over {s.choice_means} instances; accuracies over {s.choice_instances} (p = 50), with "
+            f"trade-offs tuned anew for each variant on {s.choice_held_out} held-out instances; "
+            f"speeds over {min(s.run_instances, s.choice_instances)} instances. Means and 95 % "
+            "intervals; choices.csv has all measures."
+        )
+
+
+def _row(name: str, value: Any, measure: str, values: Any) -> dict[str, Any]:
+    return {"choice": name, "value": value, "measure": measure, **with_interval("mean", values)}
+
+
+def _short(row: Any) -> str:
+    return row.choice if row.choice == "as chosen" else f"{row.choice.split('.')[1]}: {row.value}"

@@ -1,0 +1,88 @@
+"""Theorem 1: the limit of the expected models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from simulator.paper.experiment import LOOKS, Experiment, Tables, with_interval
+from simulator.paper.problems import moons
+from simulator.work import Run
+
+
+class TheoremOne(Experiment):
+    """The mean of many runs from an arbitrary start tends to the closed form."""
+
+    id = "theorem1"
+    title = "Theorem 1: the mean of many runs from one arbitrary start tends to the closed form"
+    size = (4.6, 3.3)
+
+    def tasks(self) -> list[Run]:
+        """Runs of each length; all start from the same random models and copies."""
+        return self.paper.runs(
+            moons(
+                self.choices,
+                agents=30,
+                name=self.id,
+                seed=seed,
+                problem_seed=0,
+                algorithm={
+                    "kind": "mp",
+                    "alpha": self.choices["mean_estimation.alpha"],
+                    "start": {"kind": "normal", "scale": 10},
+                },
+                stop={"communications": length},
+                record={"every_communications": length},
+            )
+            for length in self.sizes.theorem_communications
+            for seed in range(self.sizes.theorem_runs)
+        )
+
+    def tables(self) -> Tables:
+        """Squared distance to Θ*: of the mean of the runs, and of a single run."""
+        runs, count = self.tasks(), self.sizes.theorem_runs
+        rows = []
+        for k, length in enumerate(self.sizes.theorem_communications):
+            results = [
+                run.store.load(run.scenario, run.place) for run in runs[k * count : (k + 1) * count]
+            ]
+            models, optimum = np.stack([result.models for result in results]), results[0].optimum
+            assert optimum is not None
+            start = results[0].summary["metrics"]["start"]["distance"]
+            row: dict[str, Any] = {"communications": length, "runs": count, "start": start}
+            row["mean_of_runs"] = float(np.mean((models.mean(axis=0) - optimum) ** 2))
+            # What the mean of so many runs would be off by if its expectation were Θ*.
+            row["noise"] = float(np.mean(models.var(axis=0, ddof=1)) / count)
+            row |= with_interval("single_run", np.mean((models - optimum) ** 2, axis=(1, 2)))
+            rows.append(row)
+        return {self.id: pd.DataFrame(rows)}
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """Both distances, relative to that of the start."""
+        table, axis = tables[self.id], figure.subplots()
+        x, start = table["communications"] / 1000, table["start"]
+        for name, look, text in (
+            ("single_run", "mp", "a single run, in the mean"),
+            ("mean_of_runs", "cl", "the mean of all runs"),
+        ):
+            axis.plot(x, table[name] / start, label=text, markersize=4, **LOOKS[look])
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xticks(x, [f"{value:g}" for value in x])
+        axis.minorticks_off()
+        axis.set_xlabel("communications (thousands)")
+        axis.set_ylabel("squared distance to Θ*, start = 1")
+        axis.legend(fontsize=8)
+
+    def caption(self, tables: Tables) -> str:
+        """What one sees."""
+        table = tables[self.id]
+        return (
+            f"Theorem 1: {table['runs'][0]} asynchronous runs of each length on one instance of 30 "
+            "agents (seed 0), all from the same arbitrary start, every model and every copy "
+            f"N(0, 10²), α = {self.choices['mean_estimation.alpha']:g}. Squared distance to the "
+            "closed form Θ* of the runs' mean, and of single runs, relative to the start's."
+        )
