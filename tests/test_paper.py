@@ -19,6 +19,7 @@ from scipy import stats
 from simulator.cli import commands
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.metrics import Metrics
+from simulator.paper.beyond import Beyond
 from simulator.paper.choices import load_choices
 from simulator.paper.classification import by_instance, weighted_interval
 from simulator.paper.closed_forms import accuracies, confidences, mean_errors, propagated
@@ -27,7 +28,7 @@ from simulator.paper.mean_estimation import wins
 from simulator.paper.problems import moons, separators
 from simulator.paper.reproduction import IDS, expand, reproduce
 from simulator.paper.scalability import slope
-from simulator.paper.sizes import FULL
+from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.verdicts import within
 from simulator.seeds import Streams
 from simulator.store import Store
@@ -65,6 +66,7 @@ def test_every_choice_has_a_reason_and_the_scenarios_follow_it(choices):
         ),
         ("value: mean\n", "value: median\n", "without.value: must be mean or one (got 'median')"),
         ("others: [own, hello]", "others: own", "start.others: must be a list of values"),
+        ("p50: 0.85,", "p50: 1.5,", "alpha.value.p50: must be numbers between 0 and 1"),
         ("others: [5, 20]", "others: [5, 2.5]", "scalability.k.others.1: must be a whole number"),
         (
             "  ridge:\n",
@@ -102,6 +104,19 @@ def test_wrong_files_and_names_end_in_plain_words(tmp_path, monkeypatch, words, 
     with pytest.raises(SimulatorError, match=message):  # which ends in exit code 2
         commands.main(["reproduce", *words, "--out", "results"], standalone_mode=False)
     assert not Path("results").exists()
+
+
+def test_choices_of_ones_own_may_lie_anywhere(tmp_path, monkeypatch):
+    """The sweep files beside them are the project's, unless there are some; said at once."""
+    own = tmp_path / "own.yaml"
+    own.write_text(CHOICES.read_text())
+    paper = Paper(load_choices(own), QUICK, Store(tmp_path))
+    monkeypatch.chdir(ROOT)
+    assert len(Beyond(paper).tasks()) == 64
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ScenarioError, match=r"beyond\.yaml: no such file; it belongs beside own"):
+        list(reproduce(["fig1", "beyond"], choices=own, out=tmp_path / "results"))
+    assert not (tmp_path / "results").exists()
 
 
 def test_names_are_done_once_in_their_order():

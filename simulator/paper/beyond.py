@@ -10,8 +10,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from simulator.comparison import comparison_request, pairs_table, speedup_table
+from simulator.errors import ScenarioError
 from simulator.figures import GREY
-from simulator.paper.experiment import LOOKS, Experiment, Tables
+from simulator.paper.choices import DEFAULT_FILE
+from simulator.paper.experiment import LOOKS, Experiment, Paper, Tables
 from simulator.sweep_plan import Plan, make_plan
 from simulator.sweep_tables import runs_table
 from simulator.sweeps import requested
@@ -24,17 +26,30 @@ class Beyond(Experiment):
     id = "beyond"
     title = "Beyond the paper: time to target, asynchronous against synchronous"
     size = (9.4, 6.0)
-    #: Sweep files beside choices.yaml, by what they run.
+    #: Sweep files, by what they run: beside the choices, or the project's own.
     files: ClassVar = {"mp": "beyond.yaml", "admm": "beyond_admm.yaml"}
+
+    def __init__(self, paper: Paper):
+        """Find the files now, not after the work of all other experiments."""
+        super().__init__(paper)
+        folders = (self.choices.file.parent, DEFAULT_FILE.parent)
+        self._paths = {
+            name: next((f / file for f in folders if (f / file).exists()), folders[0] / file)
+            for name, file in self.files.items()
+        }
+        for path in self._paths.values():
+            if not path.exists():
+                raise ScenarioError(
+                    f"{path}: no such file; it belongs beside {self.choices.file.name}"
+                )
 
     @cached_property
     def _plans(self) -> dict[str, tuple[Plan, tuple[str, list[Any]]]]:
         """The runs of each file, and what is compared in it."""
         plans = {}
-        for name, file in self.files.items():
+        for name, path in self._paths.items():
             settings = (self.sizes.beyond_grid or {}).items()
-            path, seeds = self.choices.file.parent / file, self.sizes.beyond_seeds
-            request = comparison_request(requested(path, settings, seeds=seeds))
+            request = comparison_request(requested(path, settings, seeds=self.sizes.beyond_seeds))
             assert request.vary is not None
             plans[name] = (make_plan(request), request.vary)
         return plans

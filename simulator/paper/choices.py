@@ -157,7 +157,9 @@ def _wrong_choice(path: KeyPath, choice: Any, kind: Any, allowed: str) -> Iterat
 def _wrong_value(path: KeyPath, value: Any, kind: Any, allowed: str) -> Iterator[Mistake]:
     try:
         TypeAdapter(kind).validate_python(value, strict=True)
-    except ValidationError:
+    except ValidationError as error:
+        if isinstance(value, dict) and (where := error.errors()[0]["loc"]):  # one of several
+            path, value = (*path, str(where[0])), value[where[0]]
         yield Mistake(path, f"must be {allowed} (got {shown(value)})")
 
 

@@ -108,6 +108,12 @@ def reproduce(
     wanted = expand(ids)
     paper = Paper(load_choices(choices), QUICK if quick else FULL, Store(out))
     folder = Path(out) / "paper" / ("quick" if quick else "")
+    # All of them before the first one works: what is missing should be said at once.
+    experiments = {
+        name: EXPERIMENTS[name](paper)
+        for name in EXPERIMENTS
+        if name in wanted or (CLAIMS in wanted and name in SOURCES)
+    }
     paper.store.check_writable()
     tables: Tables = {}
     done = set[Path]()
@@ -116,7 +122,7 @@ def reproduce(
             needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
             computed = stored = 0
             for source in needed:
-                experiment = EXPERIMENTS[source](paper)
+                experiment = experiments[source]
                 new, there = _work_off(experiment, crew, force, done, showing)
                 computed, stored = computed + new, stored + there
                 own = experiment.tables()
