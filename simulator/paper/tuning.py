@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from simulator.figures import BLUE, GREY, ORANGE
 from simulator.paper.classification import by_instance
@@ -146,6 +147,7 @@ class Tuning(Experiment):
                 at = (value == self.choices.at(choice, p)).to_numpy()
                 axis.plot(mu[at], curve["score"][at], "o", color=ORANGE, markersize=4)
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_xlabel(text)
         axes[0].set_ylabel("held-out accuracy")
         axes[1].set_ylabel("held-out accuracy")
