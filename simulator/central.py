@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
-from agents.losses import Floats, Kinked, Logistic, Loss, design
+from agents.losses import Floats, Kinked, Loss, design
 from simulator.errors import NoOptimumError, SimulatorError
 
 Indices = NDArray[np.int64]
@@ -50,14 +50,14 @@ def minimise(
     root = np.sqrt(K.diagonal())
     scaled = csr_array(diags_array(1.0 / root) @ K @ diags_array(1.0 / root))
     if isinstance(loss, Kinked):
-        Z, t, low = loss.boxed(X, y)
+        (Z, t), low = loss.boxed(X, y), loss.low
         system = _System(scaled, Z / root[owner, None], owner, b)
         Phi, residual = _kinked_optimum(system, t, low * b, b)
     else:
         system = _System(scaled, design(X, y) / root[owner, None], owner, b)
         Phi, residual = _smooth_optimum(system, loss, y, b)
     Theta: Floats = Phi / root[:, None]
-    if isinstance(loss, Logistic):
+    if loss.runs_away:
         _require_minimiser(K, Theta, design(X, y) * y[:, None], owner)
     if not residual <= REQUIRED:
         raise SimulatorError(
@@ -233,7 +233,7 @@ def _smooth_optimum(system: _System, loss: Loss, y: Floats, b: Floats) -> tuple[
     """Smooth losses: Newton's method; the quadratic loss needs a single step."""
     zero = np.zeros((system.n, system.p))
     Theta, _, residual = _newton(
-        system, lambda s: (-b * loss.slope(s, y), b * loss.bend(s, y)), 0.0, zero, TOLERANCE
+        system, lambda s: (-b * loss.slopes(s, y), b * loss.bends(s, y)), 0.0, zero, TOLERANCE
     )
     return Theta, residual
 

@@ -33,7 +33,7 @@ class Metrics:
         #: Remarks for the user.
         self.notes: tuple[str, ...] = ()
         mu = scenario.algorithm.trade_off
-        kind: Literal["mp", "cl"] | None = rule.OBJECTIVE if rule is not None else None
+        kind: Literal["mp", "cl"] | None = rule.objective if rule is not None else None
         if kind is not None and problem.W.nnz:
             self.objective = Objective(problem, mu, kind)
             try:
@@ -139,26 +139,3 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.metric} {'≥' if self.above else '≤'} {self.level:g}"
-
-
-class Watch:
-    """A mean squared distance that is kept up to date at every update, by difference."""
-
-    def __init__(self, target: Target, reference: Floats, models: Floats):
-        self.target, self.reference = target, reference
-        self.parts: list[float] = np.sum((models - reference) ** 2, axis=1).tolist()
-        self.total = float(np.sum(self.parts))
-        self.level = target.level * len(self.parts)
-        #: (time, communications) when the level was reached.
-        self.reached: tuple[float, int] | None = (0.0, 0) if self.total <= self.level else None
-
-    def update(self, agent: int, model: Floats, now: float, communications: int) -> bool:
-        """Take in a new model; true when the level is reached for the first time."""
-        difference = model - self.reference[agent]
-        part = float(difference.dot(difference))
-        self.total += part - self.parts[agent]
-        self.parts[agent] = part
-        if self.total <= self.level and self.reached is None:
-            self.reached = (now, communications)
-            return True
-        return False

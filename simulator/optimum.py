@@ -11,7 +11,6 @@ from scipy.sparse import csr_array, diags_array, triu
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
-from agents.losses import Hinge
 from simulator.central import minimise
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem import DataSets, Floats, Problem
@@ -63,7 +62,7 @@ class Objective:
         problem, data = self.problem, self.problem.data
         models = Theta[self.owner]
         predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
-        return float(problem.D[self.owner] @ problem.loss.pointwise(predictions, data.y))
+        return float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
 
 
 def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) -> Floats:
@@ -123,11 +122,11 @@ def cl_optimum(problem: Problem, mu: float) -> Floats:
 def consensus_model(problem: Problem, ridge: float) -> Floats:
     """The one model (p,) for all that minimises Σ_i L_i(θ), equation 2.
 
-    It is the solitary model of an agent who has everybody's data, with the same ridge.  For the
-    hinge loss a device's own method, coordinate descent, is too slow on so many points.
+    It is the solitary model of an agent who has everybody's data, with the same ridge.  For some
+    losses a device's own method, coordinate descent, is too slow on so many points.
     """
     data = problem.data
-    if not isinstance(problem.loss, Hinge):
+    if not problem.loss.slow_on_many:
         return problem.loss.fit(data.X, data.y, ridge, problem.p)
     everybody = np.zeros(len(data.y), dtype=np.int64)
     return minimise(

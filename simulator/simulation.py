@@ -12,19 +12,22 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from agents.rule import Rule
-from simulator.engine import SimpyEngine
-from simulator.errors import ScenarioError
-from simulator.metrics import EXACT, Metrics, Target, Watch
+from agents.rules import RULES
+from agents.running import RuleError
+from simulator.errors import ScenarioError, SimulatorError
+from simulator.engines.reference.engine import SimpyEngine
+from simulator.engines.setup import Setup, prepare
+from simulator.engines.watch import Watch
+from simulator.metrics import EXACT, Metrics, Target
 from simulator.optimum import consensus_model
 from simulator.plugins import Plugin
 from simulator.problem import Floats, Problem
 from simulator.scenario import BUILT_IN, Scenario
 from simulator.seeds import Streams
-from simulator.setup import RULES, Setup, prepare
 from simulator.tasks import build_problem
 
 if TYPE_CHECKING:
-    from simulator.compiled.engine import CompiledEngine
+    from simulator.engines.compiled.engine import CompiledEngine
 
 Row = dict[str, float]
 Engine: TypeAlias = "SimpyEngine | CompiledEngine"
@@ -61,7 +64,10 @@ def run(
     # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
     # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        return _run(scenario, find_rule(scenario, plugin), progress)
+        try:
+            return _run(scenario, find_rule(scenario, plugin), progress)
+        except RuleError as error:
+            raise SimulatorError(str(error)) from error
 
 
 def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None) -> Result:
@@ -101,7 +107,7 @@ def start_engine(setup: Setup, watch: Watch | None) -> Engine:
     """The engine that the scenario asks for, before its first event."""
     if setup.scenario.engine == "simpy":
         return SimpyEngine(setup, watch)
-    from simulator.compiled.engine import CompiledEngine  # imports Numba
+    from simulator.engines.compiled.engine import CompiledEngine  # imports Numba
 
     return CompiledEngine(setup, watch)
 
@@ -111,11 +117,6 @@ def find_rule(scenario: Scenario, plugin: Plugin | None) -> type[Rule] | None:
     kind = scenario.algorithm.kind
     rules = {**(plugin.rules if plugin is not None else {}), **RULES}
     if kind in rules:
-        if scenario.engine == "compiled" and kind not in RULES:
-            raise ScenarioError(
-                f"engine: compiled runs only the built-in rules {' and '.join(RULES)}, not "
-                f"{kind!r}; a plugin's rule needs engine: simpy"
-            )
         return rules[kind]
     if kind in BUILT_IN:
         return None

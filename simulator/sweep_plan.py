@@ -31,7 +31,7 @@ from simulator.scenario import MetricName, Scenario
 from simulator.scenario_file import Source, load_scenario, read_scenario_text
 from simulator.scenario_messages import Mistake, did_you_mean, shown
 from simulator.seeds import Streams
-from simulator.setup import first_models
+from simulator.engines.setup import first_models
 from simulator.simulation import find_rule
 from simulator.store import digest
 from simulator.tasks import build_problem

@@ -48,11 +48,11 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
     """The problem that the scenario describes; the same seed gives the same problem."""
     task, graph = scenario.task, scenario.graph
     ridge = 0.0
-    loss = LOSSES["quadratic"]
+    loss = LOSSES["quadratic"]()
     if isinstance(task, MeanEstimation):
         material = _moons(task, streams.data)
     else:
-        loss, ridge = LOSSES[task.loss], task.ridge
+        loss, ridge = LOSSES[task.loss](), task.ridge
         if isinstance(task, LinearClassification):
             material = _separators(task, streams.data)
         else:

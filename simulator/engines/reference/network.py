@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 from simpy.events import NORMAL, EventPriority
 
-from agents.agent import Message
+from agents.messages import HELLO, Message
+from simulator.engines.setup import Setup
 from simulator.laws import sampler, stream
-from simulator.scenario import GilbertElliott, Network, RateLoss
-from simulator.seeds import Streams
+from simulator.scenario import GilbertElliott, RateLoss
 
 #: Among the events of one instant: halts come first, samples last.
 FIRST, LAST = EventPriority(-1), EventPriority(2)
@@ -66,84 +65,84 @@ class Links:
     and the number of the link there.  ``on_alarm`` is called when ``alarm`` messages were sent.
     """
 
-    def __init__(
-        self,
-        env: Timeline,
-        config: Network,
-        streams: Streams,
-        *,
-        senders: NDArray[np.int64],
-        latency_factors: NDArray[np.float64] | None,
-        message_bytes: int,
-        on_alarm: Callable[[], None],
-    ):
+    def __init__(self, env: Timeline, setup: Setup, on_alarm: Callable[[], None]):
         self.env = env
-        self.senders: list[int] = senders.tolist()
+        config, streams = setup.scenario.network, setup.streams
+        self.senders: list[int] = setup.owners.tolist()
         self.latency = sampler(config.latency, streams.latency)
-        self.factors = None if latency_factors is None else latency_factors.tolist()
+        self.agent_factors = _listed(setup.latency_factors)
+        self.link_factors = _listed(setup.link_factors)
         self.lost = loss_model(config.drop, streams.loss, len(self.senders))
-        self.message_bytes = message_bytes
-        self.transmission = message_bytes / config.bandwidth if config.bandwidth else 0.0
+        self.message_bytes, self.hello_bytes = setup.message_bytes, setup.hello_bytes
+        self.bandwidth = config.bandwidth
         self.uplink_free = [0.0] * (max(self.senders, default=-1) + 1)
         self.last_arrival = [0.0] * len(self.senders) if config.fifo else None
         self.retransmit_after = config.retransmit_after
-        self.sent = self.delivered = self.dropped = 0
+        self.sent = self.delivered = self.dropped = self.bytes = 0
         self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
         self.alarm, self.on_alarm = math.inf, on_alarm
         self._on_arrival: list[Callable[[simpy.Event], None]] = [self._arrive]
 
     @property
     def in_flight(self) -> int:
-        """Messages on their way."""
-        return self.sent - self.delivered - self.dropped
+        """Messages on their way: counted in the queue, not concluded from the other counts."""
+        return self.env.count(Arrival)
 
     def check_conservation(self) -> None:
-        """What is on its way by the counters is what the event queue holds."""
-        waiting = self.env.count(Arrival)
-        assert self.in_flight == waiting, f"{self.in_flight} in flight, {waiting} in the queue"
+        """Whatever was sent has been delivered, was dropped, or is on its way."""
+        known = self.delivered + self.dropped + self.in_flight
+        assert self.sent == known, f"{self.sent} sent, {known} delivered, dropped or in flight"
 
-    @property
-    def bytes(self) -> int:
-        """Bytes sent so far; all messages of a run have the same size."""
-        return self.sent * self.message_bytes
-
-    def send(self, message: Message) -> float | None:
-        """Put a message on its way; if it is lost, the time when it left the uplink."""
+    def send(self, message: Message) -> tuple[float, float]:
+        """Put a message on its way: when it leaves the uplink, and arrives (inf: it is lost)."""
         edge = message.edge
         departure = now = self.env._now
-        if self.transmission:
+        size = self.hello_bytes if message.kind == HELLO else self.message_bytes
+        if self.bandwidth is not None:
             sender = self.senders[edge]
-            departure = max(now, self.uplink_free[sender]) + self.transmission
+            departure = max(now, self.uplink_free[sender]) + size / self.bandwidth
             self.uplink_free[sender] = departure
         self.sent += 1
+        self.bytes += size
         if self.sent >= self.alarm:
             self.on_alarm()
         lost = self.lost(edge, now)
         latency = self.latency()
         if lost:
             self.dropped += 1
-            return departure
-        if self.factors is not None:
-            latency *= self.factors[self.senders[edge]]
+            return departure, math.inf
+        if self.agent_factors is not None:
+            latency *= self.agent_factors[self.senders[edge]]
+        if self.link_factors is not None:
+            latency *= self.link_factors[edge]
         arrival = departure + latency
         if self.last_arrival is not None:
             arrival = max(arrival, self.last_arrival[edge])
             self.last_arrival[edge] = arrival
         self.env.schedule_at(Arrival(self.env, self._on_arrival, message), arrival)
-        return None
+        return departure, arrival
 
     def send_surely(self, message: Message) -> None:
-        """Send, and send again ``retransmit_after`` after each loss; every attempt counts."""
-        departure = self.send(message)
-        if departure is not None:
-            again = Happening(self.env, [lambda _: self.send_surely(message)])
-            self.env.schedule_at(again, departure + self.retransmit_after)
+        """Send, and again ``retransmit_after`` after each departure, until it has arrived.
+
+        A sender can't tell a slow message from a lost one.  The timer is scheduled right after its
+        attempt's arrival, so an arrival at that very instant is in time.
+        """
+        departure, arrival = self.send(message)
+        due = departure + self.retransmit_after
+        if arrival > due:
+            timer = Happening(self.env, [lambda _: message.arrived or self.send_surely(message)])
+            self.env.schedule_at(timer, due)
 
     def _arrive(self, event: simpy.Event) -> None:
         self.delivered += 1
         message: Message = event._value
         receive, k = self.mailboxes[message.edge]
         receive(message, k)
+
+
+def _listed(factors: Any) -> list[float] | None:
+    return None if factors is None else factors.tolist()
 
 
 def loss_model(

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from simulator.compiled.memory import ADDRESS, Fields, row, view
+from agents.compiling import kernel
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
 
 REQUEST, REPLY, HELLO = range(3)
 NONE = -1
@@ -21,7 +21,7 @@ NONE = -1
 SLOT = np.dtype(
     [
         ("sent_at", np.float64),
-        #: The sender's send number (mp), or the version of the link at the asking end (admm).
+        #: The sender's send number, or the version of the link at the asking end.
         ("number", np.int64),
         #: The directed edge at the sender's end and the one at the receiver's.
         ("edge", np.int64),
@@ -38,9 +38,8 @@ FIELDS: Fields = [
     ("slot_count", np.int64),
     ("first_free", np.int64),
     ("free_slots", np.int64),
-    #: What messages say: (slots, parts, numbers).
+    #: What messages say: (slots, 2, numbers).
     ("payloads", ADDRESS),
-    ("parts", np.int64),
     ("numbers", np.int64),
 ]
 
@@ -50,7 +49,7 @@ def resize(
 ) -> tuple[NDArray[Any], ...]:
     """Slots and payloads for ``count`` messages, those of the old ones in their places."""
     slots = np.zeros(count, SLOT)
-    payloads = np.zeros((count, int(run["parts"][0]), int(run["numbers"][0])))
+    payloads = np.zeros((count, 2, int(run["numbers"][0])))
     before = len(old[0]) if old else 0
     slots["next"] = np.arange(1, count + 1)
     slots["next"][-1] = run["first_free"][0] if old else NONE
@@ -61,23 +60,23 @@ def resize(
     return slots, payloads
 
 
-@njit(cache=True)
+@kernel
 def slot_of(run: Any, slot: int) -> Any:
     """The message in a slot."""
     return view(run.slots, run.slot_count, SLOT)[slot]
 
 
-@njit(cache=True)
-def payload(run: Any, slot: int, part: int) -> Any:
-    """What a message says, (numbers,).
+@kernel
+def payload(run: Any, slot: int, part: int) -> int:
+    """The address of what a message says, ``numbers`` floats.
 
-    A reply takes its request's slot.  admm's keeps the request in part 0, because the asking end
-    needs what it sent, and has its own payload in part 1.
+    A reply takes its request's slot: part 0 keeps the request, because the asking end needs what
+    it sent, and part 1 is the reply.
     """
-    return row(run.payloads, slot * run.parts + part, run.numbers)
+    return run.payloads + 8 * run.numbers * (2 * slot + part)  # type: ignore[no-any-return]
 
 
-@njit(cache=True)
+@kernel
 def take(run: Any) -> int:
     """A free slot; there always is one, see ``gossip.advance``."""
     slot = run.first_free
@@ -86,7 +85,7 @@ def take(run: Any) -> int:
     return slot
 
 
-@njit(cache=True)
+@kernel
 def give_back(run: Any, slot: int) -> None:
     """The message is done with."""
     slot_of(run, slot).next = run.first_free

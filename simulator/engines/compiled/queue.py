@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from simulator.compiled.memory import ADDRESS, Fields, view
+from agents.compiling import kernel
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
 
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
@@ -26,9 +26,12 @@ FIELDS: Fields = [
 ]
 
 
-@njit(cache=True)
+@kernel
 def push(run: Any, time: float, kind: int, index: int) -> None:
-    """Let something happen at a time, after all that is already to happen at that time."""
+    """Let something happen at a time, after all that is already to happen at that time.
+
+    There is room: the loops return to Python before an event that might need more, see ``full``.
+    """
     entries = view(run.entries, run.capacity, ENTRY)
     place = run.size
     run.size += 1
@@ -46,13 +49,19 @@ def push(run: Any, time: float, kind: int, index: int) -> None:
     run.scheduled += 1
 
 
-@njit(cache=True)
+@kernel
+def full(run: Any, room: int) -> bool:
+    """Is there no room for so many more events?"""
+    return run.size + room > run.capacity  # type: ignore[no-any-return]
+
+
+@kernel
 def next_time(run: Any) -> float:
     """When the next event happens; there is one."""
     return view(run.entries, run.capacity, ENTRY)[0].time
 
 
-@njit(cache=True)
+@kernel
 def pop(run: Any) -> int:
     """Take out the next item, and set the clock to its time."""
     entries = view(run.entries, run.capacity, ENTRY)

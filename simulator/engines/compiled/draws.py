@@ -11,15 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from agents.compiling import floats, kernel
 from simulator import laws
-from simulator.compiled.memory import ADDRESS, Fields, row
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.setup import Setup
 from simulator.laws import Floats
-from simulator.setup import Setup
 
 #: The streams, as rows of a matrix.
 CLOCK, PEERS, LOSS, LATENCY, COMPUTE = range(5)
+STREAMS = 5
 FIELDS: Fields = [
     ("draws", ADDRESS),
     ("block", np.int64),
@@ -70,20 +71,20 @@ def _source(law: laws.Law, rng: np.random.Generator) -> Callable[[int], Floats] 
     return lambda size: law.draw(rng, size)
 
 
-@njit(cache=True)
+@kernel
 def draw(run: Any, stream: int) -> float:
     """The next number of a stream."""
-    cursors = row(run.cursors, 0, 5).view(np.int64)
+    cursors = view(run.cursors, STREAMS, np.int64)
     place = cursors[stream]
     cursors[stream] = place + 1
-    return row(run.draws, stream, run.block)[place]
+    return floats(run.draws, (STREAMS, run.block))[stream, place]  # type: ignore[no-any-return]
 
 
-@njit(cache=True)
+@kernel
 def low(run: Any) -> bool:
     """Might one more event find a block empty?"""
-    cursors = row(run.cursors, 0, 5).view(np.int64)
+    cursors = view(run.cursors, STREAMS, np.int64)
     most = 0
-    for stream in range(5):
+    for stream in range(STREAMS):
         most = max(most, cursors[stream])
-    return most > run.block - run.reserve
+    return most > run.block - run.reserve  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""The network in compiled code: ``simulator.network`` on flat arrays, draw for draw."""
+"""The network in compiled code: ``simulator.engines.reference.network`` on flat arrays, draw for draw."""
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
@@ -7,13 +7,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from simulator.compiled.draws import LATENCY, LOSS, draw
-from simulator.compiled.memory import ADDRESS, Fields, view
+from agents.compiling import floats, kernel
+from simulator.engines.compiled.draws import LATENCY, LOSS, draw
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.setup import Setup
 from simulator.scenario import GilbertElliott
-from simulator.setup import Setup
 
 #: An agent's uplink, and the factor on its latencies.
 UPLINK = np.dtype([("free", np.float64), ("factor", np.float64)], align=True)
@@ -24,9 +24,12 @@ LINK = np.dtype(
 FIELDS: Fields = [
     ("uplinks", ADDRESS),
     ("links", ADDRESS),
-    #: Seconds that a message spends in an uplink, or 0.
-    ("transmission", np.float64),
-    ("unequal", np.bool_),
+    #: The factor on the latencies of each directed edge, where they differ.
+    ("link_factors", ADDRESS),
+    #: Of an uplink, in bytes a second; infinite where there is no limit.
+    ("bandwidth", np.float64),
+    ("unequal_agents", np.bool_),
+    ("unequal_links", np.bool_),
     ("fifo", np.bool_),
     ("bursty", np.bool_),
     ("drop_good", np.float64),
@@ -37,17 +40,18 @@ FIELDS: Fields = [
     ("sent", np.int64),
     ("delivered", np.int64),
     ("dropped", np.int64),
+    ("bytes", np.int64),
 ]
 
 
 def fill(run: NDArray[Any], setup: Setup) -> tuple[NDArray[Any], NDArray[Any]]:
     """Describe the network in the record; the uplinks (n) and links (edges, or 0 if not needed)."""
     config, drop = setup.scenario.network, setup.scenario.network.drop
-    run["transmission"] = setup.message_bytes / config.bandwidth if config.bandwidth else 0.0
+    run["bandwidth"] = config.bandwidth or math.inf
     run["fifo"], run["bursty"] = config.fifo, isinstance(drop, GilbertElliott)
     uplinks = np.zeros(setup.problem.n, UPLINK)
     if setup.latency_factors is not None:
-        run["unequal"], uplinks["factor"] = True, setup.latency_factors
+        run["unequal_agents"], uplinks["factor"] = True, setup.latency_factors
     links = np.zeros(len(setup.neighbours) if run["fifo"] or run["bursty"] else 0, LINK)
     if isinstance(drop, GilbertElliott):
         good_to_bad, bad_to_good = 1.0 / drop.mean_good, 1.0 / drop.mean_bad
@@ -60,9 +64,9 @@ def fill(run: NDArray[Any], setup: Setup) -> tuple[NDArray[Any], NDArray[Any]]:
     return uplinks, links
 
 
-@njit(cache=True)
+@kernel
 def _lost(run: Any, edge: int) -> bool:
-    """Is a message on this link lost?  See ``simulator.network.loss_model``."""
+    """Is a message on this link lost?  See ``loss_model`` there."""
     if not run.bursty:
         return draw(run, LOSS) < run.drop_good
     link = view(run.links, run.edge_count, LINK)[edge]
@@ -73,25 +77,28 @@ def _lost(run: Any, edge: int) -> bool:
     return draw(run, LOSS) < (run.drop_bad if is_bad else run.drop_good)
 
 
-@njit(cache=True)
-def send(run: Any, edge: int, sender: int) -> tuple[bool, float]:
-    """Put a message on its way: (lost, when it left the uplink) or (not lost, when it arrives)."""
+@kernel
+def send(run: Any, edge: int, sender: int, size: int) -> tuple[float, float]:
+    """Put a message on its way: when it leaves the uplink, and arrives (infinity: it is lost)."""
     departure = run.now
-    if run.transmission > 0.0:
+    if run.bandwidth < math.inf:
         uplink = view(run.uplinks, run.n, UPLINK)[sender]
-        departure = max(departure, uplink.free) + run.transmission
+        departure = max(departure, uplink.free) + size / run.bandwidth
         uplink.free = departure
     run.sent += 1
+    run.bytes += size
     lost = _lost(run, edge)
     latency = draw(run, LATENCY)
     if lost:
         run.dropped += 1
-        return True, departure
-    if run.unequal:
+        return departure, math.inf
+    if run.unequal_agents:
         latency *= view(run.uplinks, run.n, UPLINK)[sender].factor
+    if run.unequal_links:
+        latency *= floats(run.link_factors, run.edge_count)[edge]
     arrival = departure + latency
     if run.fifo:
         link = view(run.links, run.edge_count, LINK)[edge]
         arrival = max(arrival, link.last_arrival)
         link.last_arrival = arrival
-    return False, arrival
+    return departure, arrival

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import simpy
 from simpy.core import StopSimulation
 
-from agents.agent import (
-    AnswersThenSolves,
-    GossipAgent,
-    RoundAgent,
-    SolvesThenAnswers,
-)
-from agents.rule import Rule
+from agents.gossip import AGENTS, GossipAgent
+from agents.messages import Sheets
+from agents.rounds import RoundAgent
+from agents.rule import SOLVE_THEN_ANSWER
+from agents.running import RunningRule
+from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
+from simulator.engines.reference.steps import Steps
+from simulator.engines.setup import Setup
+from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
 from simulator.laws import Constant, sampler, stream
-from simulator.metrics import Watch
-from simulator.network import FIRST, LAST, Happening, Links, Timeline
 from simulator.problem import Floats
-from simulator.setup import Setup
 
 
 class SimpyEngine:
@@ -35,15 +35,12 @@ class SimpyEngine:
         self.setup, self.watch = setup, watch
         scenario, streams = setup.scenario, setup.streams
         self.env = Timeline()
-        self.links = Links(
-            self.env,
-            scenario.network,
-            streams,
-            senders=setup.owners,
-            latency_factors=setup.latency_factors,
-            message_bytes=setup.message_bytes,
-            on_alarm=self._enough_sent,
+        self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
+        self.steps = Steps(
+            self.rule, watch, lambda: self.env.now, self._reached, self._diverged
         )
+        self.sheets = Sheets(self.rule.numbers)
+        self.links = Links(self.env, setup, on_alarm=self._enough_sent)
         self.send, self.send_surely = self.links.send, self.links.send_surely
         self.gap = stream(lambda: streams.clock.standard_exponential(4096))
         self.uniform = stream(lambda: streams.peers.random(4096))
@@ -61,53 +58,44 @@ class SimpyEngine:
             self._halt_at(self._stop_by_time, LAST, end=True)
 
         self._synchronous = scenario.algorithm.mode == "sync"
-        self.agents: list[GossipAgent] | list[RoundAgent]
-        if self._synchronous:
-            self.agents = [RoundAgent(*self._ingredients(i)) for i in range(setup.problem.n)]
-        else:
-            self.agents = [self._gossip_agent(i) for i in range(setup.problem.n)]
+        make = self._round_agent if self._synchronous else self._gossip_agent
+        self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         for agent in self.agents:
             agent.start()
-        # (agent, its link) at the receiving end of each directed edge.
-        position = setup.back - setup.indptr[setup.neighbours]
+        # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
-            (self.agents[j].receive, k)
-            for j, k in zip(setup.neighbours.tolist(), position.tolist(), strict=True)
+            (self.agents[j].receive, back)
+            for j, back in zip(setup.neighbours.tolist(), setup.back.tolist(), strict=True)
         ]
         if self._synchronous:
             self._open_barrier()
 
-    def _ingredients(self, i: int) -> tuple[Timeline, SimpyEngine, int, Rule, range]:
-        setup = self.setup
-        edges = range(int(setup.indptr[i]), int(setup.indptr[i + 1]))
-        return self.env, self, i, setup.rule(setup.situation(i)), edges
-
     def _gossip_agent(self, i: int) -> GossipAgent:
         setup, scenario = self.setup, self.setup.scenario
-        links = slice(setup.indptr[i], setup.indptr[i + 1])
-        weights = setup.problem.W.data[links]
-        return (AnswersThenSolves if setup.rule.SOLVES == "after" else SolvesThenAnswers)(
-            *self._ingredients(i),
+        edges = setup.links_of(i)
+        weights = setup.problem.W.data[edges.start : edges.stop]
+        return AGENTS[setup.rule.protocol](
+            self.env,
+            self,
+            i,
+            edges,
             rate=float(setup.rates[i]),
             peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
             hello=scenario.algorithm.start == "hello",
         )
 
-    # --- what agents can do and report (agents.agent.World) -------------------------------------
-    def updated(self, agent: int, rule: Rule) -> None:
-        """Refuse a model that is not finite; follow the watched metric."""
-        model = rule.model
-        # The square of a finite model may overflow, so a suspicion is looked into.
-        if not math.isfinite(model.dot(model)) and not np.isfinite(model).all():
-            raise DivergenceError(
-                f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
-                f"time {self.env.now:g} s, after {self.links.sent} communications: {model[:4]}"
-            )
-        if self.watch is not None and self.watch.update(
-            agent, model, self.env.now, self.links.sent
-        ):
-            self._halt(end=True)
+    def _round_agent(self, i: int) -> RoundAgent:
+        rule = self.setup.rule
+        return RoundAgent(
+            self.env,
+            self,
+            i,
+            self.setup.links_of(i),
+            solves_first=rule.protocol == SOLVE_THEN_ANSWER,
+            same_for_all=rule.same_for_all,
+        )
 
+    # --- what agents can do and report (agents.messages.World) -------------------------------------
     def refreshed(self, edge: int, sent_at: float) -> None:
         """The copy at this edge is now of ``sent_at``."""
         self.sent_at[edge] = sent_at
@@ -130,7 +118,21 @@ class SimpyEngine:
     def _open_barrier(self) -> None:
         self._still_working = len(self.agents)
         for agent in self.agents:
-            agent.go()  # type: ignore[union-attr]
+            agent.go()
+
+    # --- what a new model means -----------------------------------------------------------------
+    def _reached(self) -> None:
+        assert self.watch is not None
+        if self.watch.reached is None:
+            self.watch.reached = (float(self.env.now), self.links.sent)
+            self._halt(end=True)
+
+    def _diverged(self, agent: int) -> None:
+        raise DivergenceError(
+            f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
+            f"time {self.env.now:g} s, after {self.links.sent} communications: "
+            f"{self.models[agent][:4]}"
+        )
 
     # --- what the recorder sees -----------------------------------------------------------------
     @property
@@ -140,13 +142,13 @@ class SimpyEngine:
 
     @property
     def models(self) -> Floats:
-        """All models, (n, p)."""
-        return np.array([agent.rule.model for agent in self.agents])
+        """All models, (n, p): the engine's own array, which the next events change."""
+        return self.rule.models
 
     @property
     def exhausted(self) -> int:
         """Solves that hit their limit."""
-        return sum(agent.rule.exhausted for agent in self.agents)
+        return self.rule.exhausted
 
     def counters(self) -> dict[str, int]:
         """All counts of a sample row."""

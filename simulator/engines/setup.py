@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, triu
 
-from agents.admm import CollaborativeADMM
-from agents.model_propagation import ModelPropagation
-from agents.rule import Rule, Situation
+from agents.rule import Rule, Start
 from simulator.errors import ScenarioError
 from simulator.graphs import mirror
 from simulator.laws import FactorLaw, Law
 from simulator.optimum import mp_optimum
 from simulator.problem import Floats, Problem
-from simulator.scenario import GradientSteps, NormalStart, PropagatedStart, Scenario
+from simulator.scenario import NormalStart, PropagatedStart, Scenario
 from simulator.seeds import Streams
-
-RULES: Mapping[str, type[Rule]] = {"mp": ModelPropagation, "admm": CollaborativeADMM}
 
 
 @dataclass(frozen=True)
@@ -38,9 +34,11 @@ class Setup:
     indptr: NDArray[np.int64]
     neighbours: NDArray[np.int64]
     back: NDArray[np.int64]
-    #: Clock rates, and factors on latency and computing time (None: 1 everywhere).
+    #: Clock rates, and factors on latency, by sender and by directed edge, and on computing time
+    #: (None: 1 everywhere).
     rates: Floats
     latency_factors: Floats | None
+    link_factors: Floats | None
     compute_factors: Floats | None
     #: The first models (n, p) and copies (edges, p).
     models: Floats
@@ -54,40 +52,49 @@ class Setup:
     @property
     def message_bytes(self) -> int:
         """Header and 8 bytes a number."""
-        return self.scenario.network.header + 8 * self.rule.VECTORS * self.problem.p
+        return self.scenario.network.header + 8 * self.rule.vectors * self.problem.p
 
-    def situation(self, i: int) -> Situation:
-        """What agent i is told at the start."""
+    @property
+    def hello_bytes(self) -> int:
+        """Header and one model."""
+        return self.scenario.network.header + 8 * self.problem.p
+
+    def links_of(self, i: int) -> range:
+        """The edges that lead away from agent i."""
+        return range(int(self.indptr[i]), int(self.indptr[i + 1]))
+
+    def start(self) -> Start:
+        """What the rule starts from."""
         problem, algorithm = self.problem, self.scenario.algorithm
-        links = slice(self.indptr[i], self.indptr[i + 1])
-        X, y = problem.data[i]
-        primal = algorithm.primal
-        return Situation(
-            weights=problem.W.data[links],
-            degree=float(problem.D[i]),
-            X=X,
-            y=y,
+        return Start(
+            first=self.indptr,
+            neighbour=self.neighbours,
+            W=problem.W.data,
+            D=problem.D,
+            confidence=problem.confidence,
+            solitary=problem.solitary,
+            models=self.models,
+            copies=self.copies,
             loss=problem.loss,
-            confidence=float(problem.confidence[i]),
-            solitary=problem.solitary[i],
-            model=self.models[i],
-            copies=self.copies[links],
-            mu=algorithm.trade_off,
-            rho=algorithm.rho,
-            gradient_steps=primal.gradient_steps if isinstance(primal, GradientSteps) else 0,
-            parameters=algorithm.parameters,
+            X=problem.data.X,
+            y=problem.data.y,
+            offsets=problem.data.offsets,
+            mu=getattr(algorithm, "trade_off", float("nan")),
+            parameters=algorithm,
         )
 
 
 def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[Rule]) -> Setup:
     """Draw the devices' fixed properties and the first models.
 
-    From the stream "rates", in this order: clock rates, latency factors, compute factors.
+    From the stream "rates", in this order: clock rates, latency factors of the agents, compute
+    factors, latency factors of the links.
     """
     rng, n = streams.rates, problem.n
     rates = _per_agent(scenario.clock.rate, rng, n, "clock.rate")
     latency_factors = _factors(scenario.network.latency.per_agent, rng, n, "network.latency")
     compute_factors = _factors(scenario.compute.time.per_agent, rng, n, "compute.time")
+    link_factors = _link_factors(scenario, problem, rng)
     models, copies = first_models(scenario, problem, streams.data)
     W = problem.W
     return Setup(
@@ -100,6 +107,7 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         back=mirror(W),
         rates=rates,
         latency_factors=latency_factors,
+        link_factors=link_factors,
         compute_factors=compute_factors,
         models=models,
         copies=copies,
@@ -110,11 +118,30 @@ def _factors(law: FactorLaw | None, rng: np.random.Generator, n: int, key: str) 
     return None if law is None else _per_agent(law, rng, n, f"{key}.per_agent")
 
 
-def _per_agent(law: Law, rng: np.random.Generator, n: int, key: str) -> Floats:
+def _link_factors(
+    scenario: Scenario, problem: Problem, rng: np.random.Generator
+) -> Floats | None:
+    """One factor an undirected link, drawn for i < j in ascending order, at both its edges."""
+    law = getattr(scenario.network.latency, "per_link", None)
+    if law is None:
+        return None
+    W = problem.W
+    upper = triu(W, k=1, format="csr")
+    upper.sort_indices()
+    factors = _per_agent(law, rng, upper.nnz, "network.latency.per_link", "link")
+    upper.data = factors
+    both = csr_array(upper + upper.T)
+    both.sort_indices()
+    return np.ascontiguousarray(both.data, dtype=float)
+
+
+def _per_agent(
+    law: Law, rng: np.random.Generator, n: int, key: str, whose: str = "agent"
+) -> Floats:
     values = law.draw(rng, n)
     if not np.all((values > 0) & np.isfinite(values)):
-        agent = int(np.argmin((values > 0) & np.isfinite(values)))
-        raise ScenarioError(f"{key}: agent {agent} drew {values[agent]}; it must be above 0")
+        number = int(np.argmin((values > 0) & np.isfinite(values)))
+        raise ScenarioError(f"{key}: {whose} {number} drew {values[number]}; it must be above 0")
     return values
 
 
