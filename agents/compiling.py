@@ -53,18 +53,44 @@ FINE, FAILED, INEXACT = range(3)
 
 
 # --- the cache ----------------------------------------------------------------------------------
-def fingerprint(*contents: bytes) -> str:
-    """The hash that names a folder of compiled code: versions, our sources, and ``contents``."""
-    own = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
-    for package in ("agents", "simulator"):
-        root = Path(__file__).resolve().parent.parent / package
-        for path in sorted(root.rglob("*.py")):
-            code = package == "agents" or "compiled" in path.parts
-            if code and "__pycache__" not in path.parts:
-                own.update(path.read_bytes())
-    for content in contents:
-        own.update(hashlib.sha256(content).digest())
-    return own.hexdigest()[:20]
+#: The sources that all compiled code depends on, below the folder of the packages.
+_COMMON = (
+    "agents/compiling.py",
+    "agents/rule.py",
+    "agents/proximal.py",
+    "agents/losses/loss.py",
+    "simulator/engines/watch.py",
+    "simulator/engines/reference/steps.py",
+    "simulator/engines/compiled/**/*.py",
+)
+#: What other modules' code depends on, by module: a plugin's files.
+SOURCES: dict[str, bytes] = {}
+
+
+@cache
+def _common() -> bytes:
+    digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
+    root = Path(__file__).resolve().parent.parent
+    for pattern in _COMMON:
+        for path in sorted(root.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def is_ours(thing: type) -> bool:
+    """Is this class one of the built-in ones?"""
+    return thing.__module__.startswith("agents.")
+
+
+def source_of(thing: type) -> bytes:
+    """What the compiled code of a class depends on, besides what all code does."""
+    if thing.__module__ in SOURCES:
+        return SOURCES[thing.__module__]
+    if is_ours(thing):
+        file = sys.modules[thing.__module__].__file__
+        return Path(str(file)).read_bytes()
+    codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
+    return repr([(code.co_name, code.co_code, code.co_consts) for code in codes]).encode()
 
 
 @cache
@@ -92,7 +118,7 @@ def _cache_root() -> Path:
 def cache_folder(content: bytes = b"") -> Path:
     """Where code compiled from our sources and ``content`` is kept; old folders are removed."""
     root = _cache_root()
-    folder = root / fingerprint(content)
+    folder = root / hashlib.sha256(_common() + content).hexdigest()[:20]
     if not folder.exists():
         folder.mkdir(exist_ok=True)
         for old in sorted(root.iterdir(), key=_age)[:-20]:
@@ -188,6 +214,16 @@ def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
 def call(function: int, s: int, i: int, k: int, a: int, b: int) -> int:
     """The same from Python."""
     return invoke(function, s, i, k, a, b)  # type: ignore[no-any-return, call-arg, unused-ignore]
+
+
+def direct(function: Any, arguments: int) -> Any:
+    """A compiled function of so many integers, without the dispatcher that looks at their types.
+
+    That look costs more than most of the functions here.
+    """
+    signature = (types.int64,) * arguments
+    function.compile(signature)
+    return function.overloads[signature].entry_point
 
 
 #: How a state refers to its loss and to its random numbers.
@@ -293,9 +329,9 @@ class Layout:
 
 
 # --- generated modules ----------------------------------------------------------------------------
-def wrap_for(content: bytes) -> Callable[[Callable[..., Any]], Any]:
+def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
     """What prepares a class's functions for the wrappers: others' always check their indices."""
-    return njit(boundscheck=True) if content else kernel
+    return kernel if is_ours(thing) else njit(boundscheck=True)
 
 
 class Functions:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import compiling
-from agents.losses.loss import Attached, source_of
+from agents.losses.loss import Attached
 from agents.rule import Rule, Start
 
 Floats = NDArray[np.float64]
@@ -53,8 +53,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
         _COMMON_ARRAYS | own,
         {"loss": ("prox", "gradient", "data"), "stream": ("function", "state")},
     )
-    content = source_of(rule)
-    wrap = compiling.wrap_for(content)
+    wrap = compiling.wrap_for(rule)
     shape = "s.p" if rule.vectors == 1 else f"({rule.vectors}, s.p)"
     bodies = {
         "tell": f"f_tell(s, i, k, floats(a, {shape}))",
@@ -69,7 +68,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
         functions["introduce"] = wrap(rule.introduce)
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
-    return compiling.Functions(f"rule_{rule.kind}", layout, functions, bodies, content)
+    return compiling.Functions(f"rule_{rule.kind}", layout, functions, bodies, compiling.source_of(rule))
 
 
 class _Draft:
@@ -108,7 +107,9 @@ class RunningRule:
         links = len(start.neighbour)
         numbers = {"n": n, "p": p, "mu": start.mu, "links": links, "after_n": n + 1}
         parameters = start.parameters
-        numbers |= {name: getattr(parameters, name) for name in layout.numbers if name not in numbers}
+        numbers |= {
+            name: getattr(parameters, name) for name in layout.numbers if name not in numbers
+        }
         arrays: dict[str, Any] = {
             "models": start.models,
             "W": start.W,
@@ -123,13 +124,11 @@ class RunningRule:
         self.loss = self._attach(start)
         self._rng = rng
         #: The state as plain Python sees it.
-        self.state = self.functions.state(
-            **numbers, **self.arrays, loss=self.loss, stream=rng
-        )
+        self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
         #: What a message holds, in numbers, and its shape.
         self.numbers = rule.vectors * p
         self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
-        if source_of(rule):
+        if not compiling.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
         self.address = int(self.record.ctypes.data)
@@ -188,12 +187,12 @@ class RunningRule:
         try:
             self.plain(name, i, k, a, b)
         except Exception as error:
-            return self.error(name, error, f" for agent {i} at {when}")
+            return self.failure(name, error, f" for agent {i} at {when}")
         return RuleError(
             f"rule {self.rule.kind}: {name} failed for agent {i} at {when}, in compiled code only"
         )
 
-    def error(self, name: str, error: Exception, where: str = "") -> RuleError:
+    def failure(self, name: str, error: Exception, where: str = "") -> RuleError:
         home = getattr(sys.modules.get(self.rule.__module__), "__file__", None)
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if home and frame.filename == home] or frames
@@ -207,9 +206,9 @@ class RunningRule:
         except RuleError:
             raise
         except Exception as error:
-            raise self.error(name, error, where) from error
+            raise self.failure(name, error, where) from error
 
-    # --- a plugin's first steps ---------------------------------------------------------------------
+    # --- a plugin's first steps -----------------------------------------------------------------
     def _try(self) -> None:
         """Call each function once as plain Python, on copies: compiled code would not complain."""
         state, rng = self.state, copy.deepcopy(self._rng)
@@ -231,7 +230,9 @@ class RunningRule:
         out = np.full(self.shape, np.nan)
         self._guard("tell", lambda: self._no_answer(self.rule.tell(self.state, i, k, out)), where)
         if not np.isfinite(out).all():
-            self._refuse("tell", f"leaves {np.argwhere(~np.isfinite(out))[0].tolist()} of out unset")
+            self._refuse(
+                "tell", f"leaves {np.argwhere(~np.isfinite(out))[0].tolist()} of out unset"
+            )
         self._unchanged("tell", trial, kept, list(trial))
         received = out.copy()
         received.flags.writeable = False
@@ -253,7 +254,9 @@ class RunningRule:
 
     def _no_answer(self, answer: Any) -> None:
         if answer is not None:
-            raise TypeError(f"must change the state and return nothing, got {type(answer).__name__}")
+            raise TypeError(
+                f"must change the state and return nothing, got {type(answer).__name__}"
+            )
 
     def _unchanged(
         self, name: str, trial: dict[str, Any], kept: dict[str, Any], arrays: list[str]

@@ -35,7 +35,7 @@ def make_problem(rng, name="quadratic", n=6, p=2, sizes=None, density=1.0, X=Non
     y = labels if name in ("hinge", "logistic") else rng.normal(0, 2, offsets[-1])
     return Problem(
         W=csr_array(W),
-        loss=LOSSES[name],
+        loss=LOSSES[name](),
         data=DataSets(X, y, offsets),
         confidence=sizes / max(sizes.max(), 1),
         solitary=rng.normal(size=(n, p)),
@@ -55,7 +55,7 @@ def naive_smoothness(W, Theta):
 
 def naive_q_cl(problem, mu, Theta):
     losses = sum(
-        problem.W.toarray()[i].sum() * problem.loss.value(Theta[i], *problem.data[i])
+        problem.W.toarray()[i].sum() * problem.loss.total(Theta[i], *problem.data[i])
         for i in range(problem.n)
     )
     return naive_smoothness(problem.W.toarray(), Theta) + mu * losses
@@ -76,18 +76,18 @@ def certificate(problem, mu, Theta, kink=1e-7):
     smooth = 2 * (np.diag(D) - W) @ Theta
     s = np.sum(X * Theta[owner], axis=1)
     scale = 1 + np.abs(s)
-    if problem.loss.name == "hinge":
+    if problem.loss.kind == "hinge":
         margin = y * s - 1
         low, high = (
             np.where(margin > kink * scale, 0.0, -1.0),
             np.where(margin < -kink * scale, -1, 0.0),
         )
         rows = rows * y[:, None]
-    elif problem.loss.name == "absolute":
+    elif problem.loss.kind == "absolute":
         low = np.where(s - y > kink * scale, 1.0, -1.0)
         high = np.where(s - y < -kink * scale, -1.0, 1.0)
     else:
-        low = high = problem.loss.slope(s, y)
+        low = high = problem.loss.slopes(s, y)
     fixed = low == high
     rest = smooth.ravel() + low[fixed] @ rows[fixed]
     if not fixed.all():
@@ -268,7 +268,7 @@ def test_cl_optimum_where_one_model_satisfies_all(rng):
     Theta = cl_optimum(problem, 0.5)
     assert Objective(problem, 0.5, "cl")(Theta) < 1e-12
     with pytest.raises(SimulatorError, match="no minimiser"):
-        cl_optimum(replace(problem, loss=LOSSES["logistic"]), 0.5)
+        cl_optimum(replace(problem, loss=LOSSES["logistic"]()), 0.5)
 
 
 def test_cl_optimum_without_any_link_is_solitary(rng):
@@ -284,7 +284,7 @@ def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
     theta = consensus_model(problem, 0.01)
 
     def total(x):
-        losses = sum(problem.loss.value(x, *problem.data[i]) for i in range(30))
+        losses = sum(problem.loss.total(x, *problem.data[i]) for i in range(30))
         return losses + ridge / 2 * np.sum(x**2)
 
     for _ in range(200):

@@ -132,7 +132,7 @@ def test_the_solitary_model_is_the_mean():
     problem = moons(50, samples={"kind": "uniform", "low": 0, "high": 3})
     means = [y.mean() if len(y) else 0.0 for _, y in problem.data]
     np.testing.assert_allclose(problem.solitary.ravel(), means, atol=1e-12)
-    assert problem.loss.name == "quadratic"
+    assert problem.loss.kind == "quadratic"
 
 
 def test_confidence_is_the_share_of_the_largest_data_set():
@@ -226,7 +226,7 @@ def test_the_graph_compares_the_angles_of_targets():
 @pytest.mark.parametrize("loss", ["quadratic", "absolute", "hinge", "logistic"])
 def test_each_loss_has_solitary_models(loss):
     problem = separators(20, dimension=3, loss=loss)
-    assert problem.loss.name == loss
+    assert problem.loss.kind == loss
     assert problem.solitary.shape == (20, 3)
     assert np.isfinite(problem.solitary).all()
 
@@ -429,7 +429,7 @@ def test_a_solitary_model_that_is_not_finite_is_an_error(monkeypatch):
         models[4] = np.inf
         return models
 
-    monkeypatch.setattr(type(LOSSES["quadratic"]), "fit_all", overflow)
+    monkeypatch.setattr(LOSSES["quadratic"], "fit_all", overflow)
     with pytest.raises(ScenarioError, match="solitary model of agent 4 is not finite"):
         moons(10)
 
@@ -438,7 +438,7 @@ def test_a_solitary_fit_that_fails_is_an_error(monkeypatch):
     def fail(self, X, y, offsets, ridge):
         raise ValueError("the fit of 3 agents did not reach its accuracy")
 
-    monkeypatch.setattr(type(LOSSES["quadratic"]), "fit_all", fail)
+    monkeypatch.setattr(LOSSES["quadratic"], "fit_all", fail)
     with pytest.raises(ScenarioError, match="task: the fit of 3 agents"):
         moons(10)
 

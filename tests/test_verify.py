@@ -70,9 +70,10 @@ def test_the_mean_of_many_runs_is_the_expectation_of_appendix_c():
 
 def _with_other_clocks(scenario, seed):
     """The final models of a run whose data come from the scenario's seed, the rest from another."""
-    from simulator.engine import SimpyEngine
+    from agents.rules import RULES
+    from simulator.engines.reference.engine import SimpyEngine
+    from simulator.engines.setup import prepare
     from simulator.seeds import Streams
-    from simulator.setup import RULES, prepare
     from simulator.tasks import build_problem
 
     problem = build_problem(scenario, Streams(scenario.seed))

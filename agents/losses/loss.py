@@ -338,8 +338,8 @@ def functions_of(loss: type[Loss]) -> Any:
 
     from agents import compiling, proximal
 
-    kind, content = str(loss.model_fields["kind"].default), source_of(loss)
-    wrap, bind = compiling.wrap_for(content), compiling.bind
+    kind, content = str(loss.model_fields["kind"].default), compiling.source_of(loss)
+    wrap, bind = compiling.wrap_for(loss), compiling.bind
     value, slope, bend = (wrap(getattr(loss, name)) for name in ("value", "slope", "bend"))
     steps = wrap(bind(proximal.gradient_steps, slope=slope))
     exact = loss.exact_step(slope, bend, wrap)
@@ -365,15 +365,6 @@ def functions_of(loss: type[Loss]) -> Any:
         content,
         {"Constants": namedtuple("Constants", [*fields, "end"])},  # noqa: PYI024
     )
-
-
-def source_of(thing: type) -> bytes:
-    """What the compiled code of a class depends on, besides our own sources."""
-    import sys
-
-    if thing.__module__.startswith("agents."):
-        return b""
-    return str(getattr(sys.modules.get(thing.__module__), "SOURCES", thing)).encode()
 
 
 def _step_lengths(loss: Loss, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:

@@ -62,7 +62,10 @@ class Quadratic(Loss):
             scale = a + 2.0 * b * squares
             scale[scale == 0.0] = 1.0  # nobody to talk to: never solved
             products = np.bincount(owner, weights=X[:, 0] * y, minlength=n)
-            return {"shrink": (a / scale)[:, None, None], "shift": (2.0 * b * products / scale)[:, None]}
+            return {
+                "shrink": (a / scale)[:, None, None],
+                "shift": (2.0 * b * products / scale)[:, None],
+            }
         for i in np.flatnonzero(a > 0.0).tolist():
             own = slice(offsets[i], offsets[i + 1])
             U, singular, Vt = np.linalg.svd(X[own], full_matrices=False)

@@ -118,9 +118,7 @@ def _factors(law: FactorLaw | None, rng: np.random.Generator, n: int, key: str) 
     return None if law is None else _per_agent(law, rng, n, f"{key}.per_agent")
 
 
-def _link_factors(
-    scenario: Scenario, problem: Problem, rng: np.random.Generator
-) -> Floats | None:
+def _link_factors(scenario: Scenario, problem: Problem, rng: np.random.Generator) -> Floats | None:
     """One factor an undirected link, drawn for i < j in ascending order, at both its edges."""
     law = getattr(scenario.network.latency, "per_link", None)
     if law is None:

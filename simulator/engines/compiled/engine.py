@@ -92,9 +92,7 @@ class CompiledEngine:
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._events = 10_000
 
-    def _keep(
-        self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]
-    ) -> None:
+    def _keep(self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
         self.arrays[name] = attach(self.run, name, array, dtype, shape)
 
     def _connect_rule(self) -> None:
@@ -229,5 +227,3 @@ class CompiledEngine:
         known = counts["delivered"] + counts["dropped"] + counts["in_flight"]
         sent = counts["communications"]
         assert sent == known, f"{sent} sent, {known} delivered, dropped or in flight"
-
-

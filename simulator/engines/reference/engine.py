@@ -16,7 +16,7 @@ from agents.rounds import RoundAgent
 from agents.rule import SOLVE_THEN_ANSWER
 from agents.running import RunningRule
 from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
-from simulator.engines.reference.steps import Steps
+from simulator.engines.reference.steps import steps_for
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -36,7 +36,7 @@ class SimpyEngine:
         scenario, streams = setup.scenario, setup.streams
         self.env = Timeline()
         self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
-        self.steps = Steps(
+        self.steps = steps_for(
             self.rule, watch, lambda: self.env.now, self._reached, self._diverged
         )
         self.sheets = Sheets(self.rule.numbers)
