@@ -28,9 +28,8 @@ from simulator.machine import gigabytes, memory
 #: The ends of each edge as numbers of agents, and the weights.
 Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
 
-#: Seconds that a generator may take, and bytes: so many at least, and so many an agent.
+#: Seconds that a generator may take.
 PATIENCE = 60.0
-ROOM, ROOM_PER_AGENT = 2e9, 1e4
 #: Their work is at most some n² times their other numbers.
 _QUICK = {
     "barabasi_albert_graph",
@@ -141,7 +140,7 @@ def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges
 
 # --- in a process of its own --------------------------------------------------------------------
 def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
-    room = min(memory(), max(ROOM, ROOM_PER_AGENT * n))
+    room = min(memory(), _room(n))
     task = {"name": name, "arguments": arguments, "n": n, "where": where, "room": room}
     here = str(Path(__file__).resolve().parent.parent)
     others = os.environ.get("PYTHONPATH")
@@ -165,6 +164,14 @@ def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str
     if done.returncode == _NO_MEMORY or done.returncode < 0:  # a signal: the system's own limits
         raise _stopped(where, arguments, f"needs more than {gigabytes(room)} for {n} agents")
     raise RuntimeError(done.stderr.decode(errors="replace"))
+
+
+def _room(n: int) -> float:
+    """Bytes for any graph of n agents: all pairs of a few thousand, or ten links for each of many.
+
+    networkx needs some 500 an edge; and whatever it does, it may use 300 MB.
+    """
+    return 3e8 + max(1e4 * n, min(2e9, 500 * n**2))
 
 
 def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioError:

@@ -15,12 +15,17 @@ from simulator.machine import require_memory
 from simulator.scenario import MOST_SAMPLES, GilbertElliott, Scenario, stands_still
 from simulator.setup import Setup
 
-#: Bytes of a message on its way beside its numbers, and of an agent and a link; as measured.
+#: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
 _MESSAGE = {"simpy": 600, "compiled": 100}
+_AGENT, _LINK = 2500, 400
 
 
 def check_run(setup: Setup) -> None:
     """Raise ScenarioError for a run that cannot end or does not fit."""
+    if setup.scenario.engine == "simpy":
+        agents, links = len(setup.rates), len(setup.neighbours)
+        what = f"{agents:,} agents with {links // 2:,} links (engine: compiled needs far less)"
+        require_memory(agents * _AGENT + links * _LINK * setup.rule.VECTORS, what)
     if setup.scenario.algorithm.mode == "async":
         _clocks_advance(setup)
         _messages_fit(setup)
