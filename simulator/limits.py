@@ -84,7 +84,9 @@ def _expected_samples(setup: Setup) -> float:
     rate = _most_communications_a_second(setup)
     if every is not None and scenario.stop.time is None:
         assert scenario.stop.communications is not None
+        # At once: a hello on every link, and what each agent sends before it is busy.
         at_start = len(setup.neighbours) if scenario.algorithm.start == "hello" else 0
+        at_start += len(setup.rates)
         return max(0, scenario.stop.communications - at_start) / rate / every if rate else 0.0
     if every is None and scenario.stop.communications is None:
         return _least_communications(setup) / every_communications
@@ -94,16 +96,19 @@ def _expected_samples(setup: Setup) -> float:
 def _most_communications_a_second(setup: Setup) -> float:
     """An upper bound in the mean; 0 where none is known."""
     scenario = setup.scenario
+    factors = (setup.latency_factors, setup.compute_factors)
+    least = [1.0 if factor is None else float(factor.min()) for factor in factors]
+    computing = least[1] * scenario.compute.time.mean_value
     if scenario.algorithm.mode == "async":
-        return 2 * float(setup.rates.sum())  # a request and a reply
+        ticking = 2 * float(setup.rates.sum())  # a request and a reply
+        if setup.rule.SOLVES == "before" and computing > 0:  # every message follows a solve
+            return min(ticking, len(setup.rates) / computing)
+        return ticking
     network = scenario.network
     loss = network.drop
     most = max(loss.drop_good, loss.drop_bad) if isinstance(loss, GilbertElliott) else loss.rate
-    factors = (setup.latency_factors, setup.compute_factors)
-    slowest = [1.0 if factor is None else float(factor.min()) for factor in factors]
     # A round takes at least the mean latency, as its slowest message does not fall below that.
-    shortest = slowest[0] * network.latency.mean_value
-    shortest += slowest[1] * scenario.compute.time.mean_value
+    shortest = least[0] * network.latency.mean_value + computing
     shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
     if shortest == 0 or most == 1:
         return 0.0
