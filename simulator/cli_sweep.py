@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,11 @@ _OPTIONS = (
         "--seeds",
         type=click.IntRange(min=1),
         help="So many runs of each combination: the scenario's seed and those after it. [1]",
+    ),
+    click.option(
+        "--max-runs",
+        type=click.IntRange(min=1),
+        help="Refuse to make more runs than this. [10000]",
     ),
     jobs_option,
     click.option("--dask", metavar="ADDRESS", help="Run on the Dask cluster with this scheduler."),
@@ -159,7 +165,7 @@ def _parsed(settings: tuple[str, ...], option: str = "--set") -> list[tuple[str,
 def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, Store]:
     """Plan and run; None in place of runs when they were only to be listed."""
     from simulator.store import Store
-    from simulator.sweep_plan import make_plan
+    from simulator.sweep_plan import MOST_RUNS, make_plan, outline
     from simulator.sweep_terminal import list_runs, sweep_progress
     from simulator.sweeps import compute
 
@@ -168,8 +174,13 @@ def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, St
         from simulator.plugins import load_plugin
 
         plugin = load_plugin(how["plugin"])
-    plan: Plan = make_plan(request, plugin)
     store = Store(how["out"])
+    if how["max_runs"] is not None:
+        request = replace(request, max_runs=how["max_runs"])
+    if how["dry_run"] and request.runs > MOST_RUNS:
+        click.echo("\n".join(outline(request, plugin)))
+        return None, store
+    plan: Plan = make_plan(request, plugin)
     if how["dry_run"]:
         list_runs(plan, store, plugin)
         return None, store

@@ -7,7 +7,6 @@ those that networkx itself makes or reads.
 
 from __future__ import annotations
 
-import inspect
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -24,6 +23,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from simulator.errors import ScenarioError
+from simulator.generators import generate
+from simulator.machine import require_memory, require_readable
+from simulator.quantities import LEAST, MOST
 from simulator.scenario_problem import (
     AngularKernel,
     GaussianKernel,
@@ -40,18 +42,6 @@ Ints = NDArray[np.int64]
 MEMORY = 2e9
 _BYTES_PER_DIRECTED_EDGE = 50  # as measured, all working arrays included
 _BLOCK = 2**16  # pairs whose vectors are compared at a time
-#: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
-_N_IS_NO_COUNT = {
-    "binomial_tree",
-    "dorogovtsev_goltsev_mendes_graph",
-    "hypercube_graph",
-    "kneser_graph",
-    "margulis_gabber_galil_graph",
-    "mycielski_graph",
-    "navigable_small_world_graph",
-    "random_cograph",
-    "sudoku_graph",
-}
 
 
 def build_graph(
@@ -70,7 +60,7 @@ def build_graph(
     if isinstance(graph, GraphFile):
         return _read_graph(graph.file, names)
     if isinstance(graph, NetworkxGraph):
-        return _generate(graph, len(names), rng)
+        return _generated(graph, len(names), rng)
     if points is None:
         raise ScenarioError(
             f"graph.kind: {graph.kind} compares the agents' vectors, and there are none: "
@@ -182,6 +172,8 @@ def _nearest(points: Floats, k: int, spread: float | None) -> csr_array:
     n = len(points)
     if k >= n:
         raise ScenarioError(f"graph.k: {k} neighbours need more than {n} agents (k < {n})")
+    needed = n * (k + 1) * 2 * _BYTES_PER_DIRECTED_EDGE
+    require_memory(needed, f"graph.k: the {k:,} nearest of {n:,} agents")
     distances, nearest = map(np.asarray, cKDTree(points).query(points, k=k + 1))
     # Among agents at the same place, the one who asks may come anywhere, or not at all.
     drop = nearest == np.arange(n)[:, None]
@@ -196,42 +188,11 @@ def _nearest(points: Floats, k: int, spread: float | None) -> csr_array:
 
 
 # --- networkx -----------------------------------------------------------------------------------
-def _generate(graph: NetworkxGraph, n: int, rng: np.random.Generator) -> csr_array:
+def _generated(graph: NetworkxGraph, n: int, rng: np.random.Generator) -> csr_array:
     """A graph of ``networkx.generators``; agent i is node i, or the i-th one."""
-    generator = getattr(nx, graph.generator, None)
-    module = str(getattr(generator, "__module__", ""))
-    if not (callable(generator) and module.startswith("networkx.generators.")):
-        raise ScenarioError(
-            f"graph.generator: {graph.generator!r} is no graph generator of networkx; allowed are "
-            "those of networkx.generators, such as erdos_renyi_graph or watts_strogatz_graph"
-        )
-    # The undecorated signature: it lacks `backend`, with which networkx would import other code.
-    signature = inspect.signature(inspect.unwrap(generator))
-    where = f"graph: {graph.generator}{signature}"
-    filled: dict[str, Any] = {"seed": int(rng.integers(2**32)), "n": n}
-    if graph.generator in _N_IS_NO_COUNT:
-        del filled["n"]
-    arguments = {k: v for k, v in filled.items() if k in signature.parameters} | graph.arguments
-    try:
-        signature.bind(**arguments)
-        made = generator(**arguments)
-    except Exception as error:  # whatever networkx makes of the user's arguments
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-        reason = str(error) or type(error).__name__
-        raise ScenarioError(f"{where}: {reason}; got {given or 'no arguments'}") from None
-    if not isinstance(made, nx.Graph):
-        raise ScenarioError(f"{where} gives a {type(made).__name__}, not a graph")
-    if made.is_directed():
-        raise ScenarioError(f"{where} gives a directed graph; it must be undirected")
-    if len(made) != n:
-        raise ScenarioError(f"{where} gives {len(made)} nodes for {n} agents")
-    simple: nx.Graph[Any] = nx.Graph(made)
-    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
-    order = range(n) if all(i in simple for i in range(n)) else list(simple)
-    number = {node: i for i, node in enumerate(order)}
-    edges = pd.DataFrame(simple.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
-    i, j = (edges[end].map(number).to_numpy(np.int64) for end in ("a", "b"))
-    return _checked(n, i, j, edges["weight"], lambda _: where)
+    seed = int(rng.integers(2**32))
+    where, (i, j, weights) = generate(graph.generator, graph.arguments, n, seed)
+    return _checked(n, i, j, pd.Series(weights, dtype=object), lambda _: where)
 
 
 # --- files --------------------------------------------------------------------------------------
@@ -269,6 +230,12 @@ def _checked(
     if len(faulty):
         raise ScenarioError(
             f"{where(faulty[0])}: weight {given.iloc[faulty[0]]!r}; a weight is a finite number > 0"
+        )
+    extreme = np.flatnonzero((weights < LEAST) | (weights > MOST))
+    if len(extreme):
+        raise ScenarioError(
+            f"{where(extreme[0])}: weight {weights[extreme[0]]:g}; "
+            f"a weight must lie between {LEAST:g} and {MOST:g}"
         )
     loops = np.flatnonzero(i == j)
     if len(loops):
@@ -323,11 +290,14 @@ def _edge_list(path: Path) -> pd.DataFrame:
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, with or without a byte order mark."""
     try:
+        require_readable(path)
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None
 
 
 def read_cells(

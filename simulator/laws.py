@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from simulator.quantities import InputFile, NonNegative, Positive, Seconds, Strict, report
+from simulator.machine import require_readable
+from simulator.quantities import MOST, InputFile, Positive, Seconds, Strict, report, sane
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
+_RARE = 1e-9
 
 
 class Law(Strict):
@@ -29,9 +31,18 @@ class Law(Strict):
         """``size`` independent values, each from one call of the generator."""
         raise NotImplementedError
 
+    def source(self, rng: np.random.Generator) -> Callable[[int], Floats]:
+        """A function that draws so many values at a time, for many calls."""
+        return lambda size: self.draw(rng, size)
+
     @property
     def mean_value(self) -> float:
         """The expectation."""
+        raise NotImplementedError
+
+    @property
+    def rare_value(self) -> float:
+        """A value that hardly any draw exceeds: at most one in a billion."""
         raise NotImplementedError
 
 
@@ -49,6 +60,11 @@ class Constant(Law, Generic[Q]):
     def mean_value(self) -> float:
         """``value``."""
         return float(self.value)  # type: ignore[arg-type]
+
+    @property
+    def rare_value(self) -> float:
+        """``value``."""
+        return self.mean_value
 
 
 class Uniform(Law, Generic[Q]):
@@ -78,6 +94,11 @@ class Uniform(Law, Generic[Q]):
         low, high = self.parameters()
         return (low + high) / 2
 
+    @property
+    def rare_value(self) -> float:
+        """``high``."""
+        return self.parameters()[1]
+
 
 class Exponential(Law, Generic[Q]):
     """Exponential with the given mean."""
@@ -94,13 +115,19 @@ class Exponential(Law, Generic[Q]):
         """``mean``."""
         return float(self.mean)  # type: ignore[arg-type]
 
+    @property
+    def rare_value(self) -> float:
+        """P(X > x) = exp(−x/mean)."""
+        return self.mean_value * -math.log(_RARE)
+
 
 class Lognormal(Law, Generic[Q]):
     """Lognormal with the given mean of the value itself; ``sigma`` is the spread of its log."""
 
     kind: Literal["lognormal"]
     mean: Q
-    sigma: NonNegative
+    #: With more, every draw that one ever sees would be 0: the median is mean·exp(−sigma²/2).
+    sigma: Annotated[float, Field(ge=0, le=30)]
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Lognormal draws; a mean of 0 is the constant 0."""
@@ -118,13 +145,19 @@ class Lognormal(Law, Generic[Q]):
         """``mean``."""
         return float(self.mean)  # type: ignore[arg-type]
 
+    @property
+    def rare_value(self) -> float:
+        """Six spreads of the logarithm above its mean."""
+        log, sigma = self.parameters()
+        return math.exp(log + 6 * sigma)
+
 
 class Pareto(Law, Generic[Q]):
     """Classical Pareto: the least value is mean·(shape − 1)/shape."""
 
     kind: Literal["pareto"]
     mean: Q
-    shape: Annotated[float, Field(gt=1)]
+    shape: Annotated[float, Field(gt=1), sane]
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Pareto draws: NumPy's are Lomax, so shift by one and scale."""
@@ -140,11 +173,18 @@ class Pareto(Law, Generic[Q]):
         """``mean``."""
         return float(self.mean)  # type: ignore[arg-type]
 
+    @property
+    def rare_value(self) -> float:
+        """P(X > x) = (least/x)^shape."""
+        shape, least = self.parameters()
+        return least * _RARE ** (-1 / shape)
+
 
 def read_numbers(path: Path) -> Floats:
-    """The finite numbers ≥ 0 of a file, one a line; blank lines and # comments are left out."""
+    """The numbers ≥ 0 of a file, one a line; blank lines and # comments are left out."""
     numbers = []
     try:
+        require_readable(path)
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from None
@@ -156,8 +196,9 @@ def read_numbers(path: Path) -> Floats:
             value = float(text)
         except ValueError:
             raise ValueError(f"{path.name}:{number}: {text[:40]!r} is not a number") from None
-        if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"{path.name}:{number}: {text[:40]} is not a finite number ≥ 0")
+        if not 0 <= value <= MOST:
+            what = f"is not a number from 0, at most {MOST:g}"
+            raise ValueError(f"{path.name}:{number}: {text[:40]} {what}")
         numbers.append(value)
     if not numbers:
         raise ValueError(f"{path.name} holds no numbers")
@@ -187,13 +228,22 @@ class Empirical(Law):
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """One uniform a draw picks the line."""
+        return self.source(rng)(size)
+
+    def source(self, rng: np.random.Generator) -> Callable[[int], Floats]:
+        """The file is read once, here."""
         values = self.values()
-        return values[pick(rng.random(size), len(values))]
+        return lambda size: values[pick(rng.random(size), len(values))]
 
     @property
     def mean_value(self) -> float:
         """The mean of the file's numbers."""
         return float(self.values().mean())
+
+    @property
+    def rare_value(self) -> float:
+        """The largest number of the file."""
+        return float(self.values().max())
 
 
 def pick(uniform: Floats, count: int) -> NDArray[np.int64]:
@@ -295,7 +345,8 @@ def sampler(law: Law, rng: np.random.Generator, block: int = 4096) -> Callable[[
     if isinstance(law, Constant):
         value = law.mean_value
         return lambda: value
-    return stream(lambda: law.draw(rng, block))
+    draw = law.source(rng)
+    return stream(lambda: draw(block))
 
 
 def stream(draw_block: Callable[[], Floats]) -> Callable[[], float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import numpy as np
@@ -12,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
 from simulator.central import minimise
-from simulator.errors import ScenarioError, SimulatorError
+from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
 from simulator.problem import DataSets, Floats, Problem
 
 #: Numbers in one block of an edge sum: 8 MB whatever the size of the graph.
@@ -87,7 +89,8 @@ def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) ->
     right = (mu * c * root)[:, None] * solitary[linked]
     n = len(linked)
     if n <= DIRECT_AGENTS or similarity.nnz > n * n / 10:
-        Phi = cho_solve(cho_factor(matrix.toarray(), overwrite_a=True), right)
+        with _solvable():
+            Phi = cho_solve(cho_factor(matrix.toarray(), overwrite_a=True), right)
     else:
         Phi = np.column_stack([_conjugate_gradients(csr_array(matrix), r) for r in right.T])
     Theta[linked] = Phi / root[:, None]
@@ -108,15 +111,28 @@ def cl_optimum(problem: Problem, mu: float) -> Floats:
     number = np.cumsum(linked) - 1
     degrees = problem.D[linked]
     laplacian = diags_array(degrees) - problem.W[linked][:, linked]
-    Theta[linked] = minimise(
-        csr_array(2.0 * laplacian),
-        problem.loss,
-        None if data.X is None else data.X[used],
-        data.y[used],
-        number[owner[used]],
-        mu * problem.D[owner[used]],
-    )
+    with _solvable():
+        Theta[linked] = minimise(
+            csr_array(2.0 * laplacian),
+            problem.loss,
+            None if data.X is None else data.X[used],
+            data.y[used],
+            number[owner[used]],
+            mu * problem.D[owner[used]],
+        )
     return Theta
+
+
+@contextmanager
+def _solvable() -> Iterator[None]:
+    """What LAPACK says of a matrix that overflow or rounding has spoilt, in plain words."""
+    try:
+        yield
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise NoOptimumError(
+            f"the optimum cannot be computed ({error}): the trade-off, the weights and the data "
+            "differ too much in size"
+        ) from None
 
 
 def consensus_model(problem: Problem, ridge: float) -> Floats:
@@ -126,17 +142,18 @@ def consensus_model(problem: Problem, ridge: float) -> Floats:
     losses a device's own method, coordinate descent, is too slow on so many points.
     """
     data = problem.data
-    if not problem.loss.slow_on_many:
-        return problem.loss.fit(data.X, data.y, ridge, problem.p)
-    everybody = np.zeros(len(data.y), dtype=np.int64)
-    return minimise(
-        csr_array(np.array([[ridge]])),
-        problem.loss,
-        data.X,
-        data.y,
-        everybody,
-        np.ones(len(data.y)),
-    )[0]
+    with _solvable():
+        if not problem.loss.slow_on_many:
+            return problem.loss.fit(data.X, data.y, ridge, problem.p)
+        everybody = np.zeros(len(data.y), dtype=np.int64)
+        return minimise(
+            csr_array(np.array([[ridge]])),
+            problem.loss,
+            data.X,
+            data.y,
+            everybody,
+            np.ones(len(data.y)),
+        )[0]
 
 
 def _owners(data: DataSets) -> NDArray[np.int64]:

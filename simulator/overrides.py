@@ -48,9 +48,8 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
         raise ScenarioError(f"{place}: {message}")
     if not read.value:
         raise ScenarioError(f"{place}: the value is missing")
-    for index, value in enumerate(read.value):
-        if any(same(value, other) for other in read.value[:index]):
-            raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
+    for value in repeated(read.value):
+        raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
     return key, read.value
 
 
@@ -122,6 +121,18 @@ def plain(value: Any, depth: int = 0) -> Any:
     raise ValueError(f"cannot be of Python's type {type(value).__name__}")
 
 
-def same(one: Any, other: Any) -> bool:
-    """Equal as YAML values: Python's true is 1, YAML's is not."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def repeated(values: list[Any]) -> list[Any]:
+    """Those that came before, as YAML values: Python's true is 1, YAML's is not."""
+    plain_ones: set[tuple[bool, Any]] = set()
+    blocks: list[Any] = []
+    again = []
+    for value in values:
+        known: Any = blocks if isinstance(value, dict | list) else plain_ones
+        item = value if known is blocks else (isinstance(value, bool), value)
+        if item in known:
+            again.append(value)
+        elif known is blocks:
+            blocks.append(value)
+        else:
+            plain_ones.add(item)
+    return again

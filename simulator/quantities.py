@@ -7,7 +7,15 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    WithJsonSchema,
+)
 from pydantic_core import PydanticCustomError
 
 
@@ -67,21 +75,40 @@ def _schema(units: dict[str, float], example: str, low: dict[str, float]) -> Wit
     return WithJsonSchema({"anyOf": [{"type": "number", **low}, text]})
 
 
+#: Sizes of numbers other than 0: squares, products and quotients of two are numbers all the same.
+LEAST, MOST = 1e-100, 1e100
+#: Whole numbers up to here are exact as floats, which the compiled engine compares.
+MOST_COUNT = 2**53
+#: Agents and dimensions are indices of sparse matrices.
+MOST_INDEX = 2**31 - 1
+
+
+def _of_sane_size(value: float) -> float:
+    if value != 0 and not LEAST <= abs(value) <= MOST:
+        raise ValueError(f"must lie between {LEAST:g} and {MOST:g} in size")
+    return value
+
+
+sane = AfterValidator(_of_sane_size)
 _seconds = _with_unit(_TIME, "50 ms")
-Seconds = Annotated[float, _seconds, Field(ge=0), _schema(_TIME, "50 ms", {"minimum": 0})]
+Seconds = Annotated[float, _seconds, Field(ge=0), sane, _schema(_TIME, "50 ms", {"minimum": 0})]
 PositiveSeconds = Annotated[
-    float, _seconds, Field(gt=0), _schema(_TIME, "50 ms", {"exclusiveMinimum": 0})
+    float, _seconds, Field(gt=0), sane, _schema(_TIME, "50 ms", {"exclusiveMinimum": 0})
 ]
 BytesPerSecond = Annotated[
     float,
     _with_unit(_BANDWIDTH, "1 MB/s"),
     Field(gt=0),
+    sane,
     _schema(_BANDWIDTH, "1 MB/s", {"exclusiveMinimum": 0}),
 ]
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0), sane]
+NonNegative = Annotated[float, Field(ge=0), sane]
+#: Strictly between 0 and 1.
+Share = Annotated[float, Field(gt=0, lt=1), sane]
 Probability = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+Index = Annotated[int, Field(ge=1, le=MOST_INDEX)]
 
 
 def _input_file(value: Any, info: ValidationInfo) -> Path:

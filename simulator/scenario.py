@@ -17,6 +17,7 @@ from simulator.quantities import (
     Positive,
     PositiveSeconds,
     Probability,
+    Share,
     Strict,
     report,
 )
@@ -50,13 +51,13 @@ class PropagatedStart(Strict):
     """admm only: the model propagation optimum with a trade-off of its own."""
 
     kind: Literal["mp"]
-    alpha: Annotated[float, Field(gt=0, lt=1)]
+    alpha: Share
 
 
 class GradientSteps(Strict):
     """A few (sub)gradient steps instead of the exact proximal step."""
 
-    gradient_steps: Count
+    gradient_steps: Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 def _start_tag(value: Any) -> Any:
@@ -89,7 +90,7 @@ class Algorithm(Strict):
     """mp, admm, solitary, consensus, or the name of a plugin's rule."""
     mode: Literal["async", "sync"] = "async"
     start: Start = "own"
-    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    alpha: Share | None = None
     mu: Positive | None = None
     confidence: Literal["data", "none"] = "data"
     rho: Positive = 1.0
@@ -171,7 +172,7 @@ class Network(Strict):
     drop: Loss = Field(default=0.0, validate_default=True)
     bandwidth: BytesPerSecond | None = None
     """Bytes per second of an agent's uplink; null is unlimited."""
-    header: Annotated[int, Field(ge=0)] = 32
+    header: Annotated[int, Field(ge=0, le=10**9)] = 32
     fifo: bool = False
     retransmit_after: PositiveSeconds = 1.0
     """Synchronous runs only: a lost message is sent again so long after it left the uplink."""
@@ -328,18 +329,56 @@ def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
         return []
     problems = []
     drop = network.drop
-    least = drop.rate if isinstance(drop, RateLoss) else min(drop.drop_good, drop.drop_bad)
+    if isinstance(drop, RateLoss):
+        least = most = drop.rate
+    else:
+        least, most = sorted((drop.drop_good, drop.drop_bad))
     if least == 1:
         what = "every message is lost, so a synchronous round never ends; must be less than 1"
         problems.append(("network.drop", what))
-    no_delay = network.latency.mean_value == 0 and network.bandwidth is None
-    if no_delay and scenario.compute.time.mean_value == 0 and scenario.stop.communications is None:
+    stop, longest = scenario.stop, _longest_round(scenario)
+    if longest == 0 and stop.communications is None:
         what = (
             "synchronous rounds without latency, bandwidth limit or computing time take no time, "
             "so that the clock stands still; give one of them, or stop.communications"
         )
         problems.append(("algorithm.mode", what))
+    elif stop.time is not None and stop.communications is None and stands_still(longest, stop.time):
+        what = (
+            f"a synchronous round takes hardly ever more than {longest:.3g} s, by which the clock "
+            f"cannot advance up to stop.time, {stop.time:g} s; make rounds longer, or the run "
+            "shorter, or give stop.communications"
+        )
+        problems.append(("algorithm.mode", what))
+    after = network.retransmit_after
+    if most > 0 and stands_still(after, stop.time or longest):
+        what = (
+            f"{after:g} s is so short that the clock cannot advance by it after "
+            f"{stop.time or longest:g} s, and lost messages would be sent again for ever"
+        )
+        problems.append(("network.retransmit_after", what))
     return problems
+
+
+def stands_still(step: float, now: float) -> bool:
+    """Is ``now + step`` the same number as ``now``?"""
+    return now + step == now
+
+
+def _longest_round(scenario: Scenario) -> float:
+    """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
+    network, task = scenario.network, scenario.task
+    longest = 0.0
+    for law in (network.latency, scenario.compute.time):
+        factor = 1.0 if law.per_agent is None else law.per_agent.rare_value
+        longest += law.rare_value * factor
+    if network.bandwidth is not None:
+        # Agents send one message after another; of files nothing is known yet, so much is allowed.
+        messages = MANY_AGENTS if isinstance(task, Files) else task.agents
+        numbers = task.dimension if isinstance(task, LinearClassification) else 1
+        numbers = MANY_AGENTS if isinstance(task, Files) else numbers
+        longest += messages * (network.header + 4 * 8 * numbers) / network.bandwidth
+    return longest
 
 
 def _record_problems(scenario: Scenario) -> list[tuple[str, str]]:

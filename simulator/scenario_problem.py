@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from simulator.quantities import (
+    MOST_COUNT,
+    MOST_INDEX,
     Count,
+    Index,
     InputFile,
     NonNegative,
     Positive,
@@ -32,7 +36,7 @@ class UniformCount(Strict):
     """Section 5.2: m_i uniform on low … high, both included; 0 is an agent without data."""
 
     kind: Literal["uniform"] = "uniform"
-    low: Annotated[int, Field(ge=0)] = 1
+    low: Annotated[int, Field(ge=0, le=MOST_COUNT)] = 1
     high: Count = 20
 
     @model_validator(mode="after")
@@ -66,7 +70,7 @@ class MeanEstimation(Strict):
     """Section 5.1: agents on two moons estimate the mean +1 or −1 of their moon."""
 
     kind: Literal["mean_estimation"]
-    agents: Count = 300
+    agents: Index = 300
     noise: NonNegative = 0.05
     variance: Positive = 40.0
     samples: Annotated[Samples, _kind_by_default("confidence_width")] = ConfidenceWidth()
@@ -76,8 +80,8 @@ class LinearClassification(Strict):
     """Section 5.2: linear separators whose targets lie in a 2-dimensional subspace."""
 
     kind: Literal["linear_classification"]
-    agents: Count = 100
-    dimension: Annotated[int, Field(ge=2)] = 50
+    agents: Index = 100
+    dimension: Annotated[int, Field(ge=2, le=MOST_INDEX)] = 50
     samples: Annotated[Samples, _kind_by_default("uniform")] = UniformCount()
     points: Literal["cube", "ball", "sphere"] = "cube"
     """Law of a point: uniform on the cube [−1, 1]^p, in the unit ball, or on the unit sphere."""
@@ -150,6 +154,15 @@ class NetworkxGraph(_Graph):
     kind: Literal["networkx"]
     generator: str
     arguments: dict[str, Any] = Field(default={})
+
+    @model_validator(mode="after")
+    def _reproducible(self) -> Self:
+        # networkx takes null for its global random numbers, which differ from run to run.
+        seed = self.arguments.get("seed", 0)
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+            what = "must be a whole number from 0, below 2³²; left out, it follows the scenario's"
+            report([("arguments.seed", f"{what} (got {json.dumps(seed, default=str)[:40]})")])
+        return self
 
 
 class GraphFile(_Graph):

@@ -18,11 +18,12 @@ from simulator.errors import ScenarioError, SimulatorError
 from simulator.engines.reference.engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
 from simulator.engines.watch import Watch
+from simulator.limits import check_run, too_many_samples
 from simulator.metrics import EXACT, Metrics, Target
 from simulator.optimum import consensus_model
 from simulator.plugins import Plugin
 from simulator.problem import Floats, Problem
-from simulator.scenario import BUILT_IN, Scenario
+from simulator.scenario import BUILT_IN, MOST_SAMPLES, Scenario
 from simulator.seeds import Streams
 from simulator.tasks import build_problem
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, float]
 Engine: TypeAlias = "SimpyEngine | CompiledEngine"
+_METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
 #: Called after each sample with the row and the share of the run that is done, 0 … 1.
 Progress = Callable[[Row, float], None]
 
@@ -82,6 +84,7 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
         return _finish(scenario, problem, metrics, consensus, [_silent_row(metrics, alone)], alone)
 
     setup = prepare(scenario, problem, streams, rule)
+    check_run(setup)
     target = _target(scenario, metrics)
     watch = None
     if target is not None and target.metric in EXACT and not target.above:
@@ -144,6 +147,8 @@ def _advance(
     if (watch is not None and watch.reached) or _met(target, rows[0]):
         engine.stop()
     while not engine.finished:
+        if len(rows) > MOST_SAMPLES:
+            raise too_many_samples(scenario, f"more than {MOST_SAMPLES:,}")
         if every is not None:
             k += 1
             engine.advance(time=k * every, communications=None)
@@ -223,11 +228,19 @@ def _finish(
 ) -> Result:
     """Sum up a run."""
     last = rows[-1]
-    table = {"solitary": metrics.measure(problem.solitary), "start": _metrics_of(rows[0])}
-    table["final"] = _metrics_of(last)
+    measured = {"solitary": metrics.measure(problem.solitary), "start": rows[0], "final": last}
     if metrics.optimum is not None:
-        table["optimum"] = metrics.measure(metrics.optimum)
-    table["consensus"] = metrics.measure(consensus)
+        measured["optimum"] = metrics.measure(metrics.optimum)
+    measured["consensus"] = metrics.measure(consensus)
+    table = {stage: _metrics_of(row) for stage, row in measured.items()}
+    overflowed = [
+        f"{name} ({stage})"
+        for stage, row in measured.items()
+        for name in row
+        if name in _METRICS and name not in table[stage]
+    ]
+    if overflowed:
+        metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
     counts = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
     summary: dict[str, Any] = {
         "name": scenario.name,
@@ -265,8 +278,7 @@ def _finish(
 
 
 def _metrics_of(row: Row) -> Row:
-    names = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
-    return {name: row[name] for name in names if name in row and math.isfinite(row[name])}
+    return {name: row[name] for name in _METRICS if name in row and math.isfinite(row[name])}
 
 
 def _agents_table(problem: Problem, metrics: Metrics, models: Floats) -> pd.DataFrame:

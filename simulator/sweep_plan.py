@@ -14,6 +14,7 @@ A plan comes from a scenario and ``--set KEY=VALUES``, or from a sweep file that
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from simulator.errors import ScenarioError
 from simulator.metrics import Metrics
-from simulator.overrides import plain, same
+from simulator.overrides import plain, repeated
 from simulator.plugins import Plugin
 from simulator.scenario import MetricName, Scenario
 from simulator.scenario_file import Source, load_scenario, read_scenario_text
@@ -39,6 +40,10 @@ from simulator.yaml_positions import read_yaml
 
 Grid = dict[str, list[Any]]
 _METRICS: tuple[str, ...] = MetricName.__args__  # type: ignore[attr-defined]
+#: More runs than this are a slip, unless --max-runs says that they are meant.
+MOST_RUNS = 10_000
+#: Of the values of a key, an outline checks so many.
+_OUTLINED = 100
 _FILE_KEYS = ("base", "name", "description", "grid", "seeds", "target", "vary")
 
 
@@ -99,6 +104,13 @@ class Request:
     vary: tuple[str, list[Any]] | None = None
     #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
     places: Mapping[str, str] = field(default_factory=dict)
+    max_runs: int = MOST_RUNS
+
+    @property
+    def runs(self) -> int:
+        """How many runs that is."""
+        values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
+        return math.prod(map(len, values)) * (self.seeds or 1)
 
     def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
         """The same with more keys swept, or other values for a key."""
@@ -223,9 +235,8 @@ def _mistakes(given: dict[str, Any]) -> list[Mistake]:
 def _wrong_values(values: Any) -> str | None:
     if not isinstance(values, list) or not values:
         return f"must be a list of one or more values (got {shown(values)})"
-    for index, value in enumerate(values):
-        if any(same(value, other) for other in values[:index]):
-            return f"the value {shown(value)} is given twice"
+    for value in repeated(values):
+        return f"the value {shown(value)} is given twice"
     return None
 
 
@@ -236,6 +247,11 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
     for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
         if (what := _wrong_values(values)) is not None:
             raise ScenarioError(f"--set {key}: {what}")
+    if request.runs > request.max_runs:
+        raise ScenarioError(
+            f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
+            f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
+        )
     target = None if request.target is None else TargetLevel.parse(request.target)
     listed_seeds = grid.pop("seed", None)
     if listed_seeds is not None and request.seeds is not None:
@@ -263,6 +279,23 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
             runs.append(PlannedRun(number, swept, seeded))
     _refuse_duplicates(runs, plugin)
     return Plan(request.name or loaded[0][1].name, axes, runs, target)
+
+
+def outline(request: Request, plugin: Plugin | None = None) -> list[str]:
+    """Lines on a plan that is too large to be listed; each value is validated by itself."""
+    axes = {**request.grid, **(dict([request.vary]) if request.vary else {})}
+    first = {key: values[:1] for key, values in axes.items()}
+    for key, values in axes.items():
+        some = {**first, key: values[:_OUTLINED]}
+        make_plan(replace(request, grid=some, vary=None, seeds=None), plugin)
+    lines = [f"{key}: {len(values):,} values" for key, values in axes.items()]
+    lines += [f"seeds: {request.seeds:,}"] if request.seeds is not None else []
+    return [
+        *lines,
+        f"{request.runs:,} runs: too many to list; the first {_OUTLINED} values of each key were "
+        "checked, one at a time",
+        f"at most {request.max_runs:,} runs are made; --max-runs says how many",
+    ]
 
 
 def _load_all(

@@ -19,7 +19,7 @@ import pandas as pd
 from simulator.errors import SimulatorError
 from simulator.plugins import Plugin
 from simulator.store import RESULTS_VERSION, SCHEMA_VERSION, Store, replacing, software, write_json
-from simulator.sweep_plan import Plan, Request, label, make_plan, read_request
+from simulator.sweep_plan import MOST_RUNS, Plan, Request, label, make_plan, read_request
 from simulator.sweep_tables import curves_table, runs_table, summary_table
 from simulator.work import Progress, Run, complete
 from simulator.workers import crew_for
@@ -59,6 +59,7 @@ def sweep(
     *,
     seeds: int | None = None,
     target: str | None = None,
+    max_runs: int = MOST_RUNS,
     jobs: int | None = None,
     dask: str | None = None,
     out: Path | str = "results",
@@ -70,13 +71,15 @@ def sweep(
     """Run every combination of a grid with several seeds; results in the store are reused.
 
     ``scenario`` is a scenario file or a sweep file.  Runs go to ``jobs`` local processes (as many
-    as there are cores by default) or to the Dask cluster at the address ``dask``.
+    as there are cores by default) or to the Dask cluster at the address ``dask``.  More than
+    ``max_runs`` are refused.
 
     >>> from simulator import sweep
     >>> drops = sweep("scenarios/moons.yaml", {"network.drop": [0, 0.5]}, seeds=5)  # doctest: +SKIP
     >>> drops.summary[["network.drop", "l2_error", "l2_error_low"]]  # doctest: +SKIP
     """
     request = requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target)
+    request = replace(request, max_runs=max_runs)
     plan = make_plan(request, plugin)
     computed = compute(
         plan, Store(out), plugin=plugin, jobs=jobs, dask=dask, force=force, progress=progress

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError
 from simulator.graphs import build_graph, connected_parts, listing, numbers, read_cells, read_text
+from simulator.machine import require_memory
 from simulator.problem import DataSets, Problem
+from simulator.quantities import MOST
 from simulator.scenario import Scenario
 from simulator.scenario_problem import (
     ConfidenceWidth,
@@ -122,12 +124,22 @@ def _sizes(samples: Samples, n: int, rng: np.random.Generator) -> Ints:
     return rng.integers(samples.low, samples.high, n, endpoint=True)
 
 
+def _mean_size(samples: Samples) -> float:
+    """The mean of m_i."""
+    if isinstance(samples, FixedCount):
+        return samples.value
+    if isinstance(samples, ConfidenceWidth):
+        return samples.max / 2
+    return (samples.low + samples.high) / 2
+
+
 def _moons(task: MeanEstimation, rng: np.random.Generator) -> Material:
     """Section 5.1: the first half of the agents on the upper moon (mean 1), the rest below (−1).
 
     Drawn in this order: places on the moons, their noise, sizes, samples.
     """
     n = task.agents
+    require_memory(n * 500 + n * _mean_size(task.samples) * 24, "task: the agents and their points")
     upper = np.arange(n) < (n + 1) // 2
     t = rng.uniform(0, np.pi, n)
     x = np.where(upper, np.cos(t), 1 - np.cos(t))
@@ -152,6 +164,10 @@ def _separators(task: LinearClassification, rng: np.random.Generator) -> Materia
     a uniform number decides each flip, whatever the probability.
     """
     n = task.agents
+    # Of each point its features, and a few models of each agent.
+    rows = n * (_mean_size(task.samples) + task.test_points) + 5 * n
+    needed = n * 500 + rows * task.dimension * 8
+    require_memory(needed, "task: the agents' points of so many dimensions")
     targets = np.zeros((n, task.dimension))
     targets[:, :2] = rng.standard_normal((n, 2))
 
@@ -231,6 +247,9 @@ class Table:
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
             raise self.fail(wrong[0], column, "is not a finite number")
+        extreme = np.flatnonzero(np.abs(values) > MOST)
+        if len(extreme):
+            raise self.fail(extreme[0], column, f"is too large; at most {MOST:g} is allowed")
         return values
 
     def agents(self, names: Sequence[str]) -> Ints:

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from simulator import graphs
+from simulator import generators
 from simulator.errors import ScenarioError
 from simulator.graphs import build_graph, connected_parts, mirror
 from simulator.scenario_problem import Graph
@@ -89,7 +89,7 @@ def test_weights_too_small_for_a_float_are_no_edges():
     assert W.nnz == 2
 
 
-@pytest.mark.parametrize("sigma", [1e-300, 1e300])
+@pytest.mark.parametrize("sigma", [1e-100, 1e100])
 def test_absurd_spreads_do_no_harm(sigma):
     W = build(moons_like(20), kind="gaussian_kernel", sigma=sigma)
     assert W.nnz == (0 if sigma < 1 else 20 * 19)
@@ -259,7 +259,7 @@ def test_every_generator_that_explodes_is_asked_for_its_n():
             made = generator(n=8)
         except Exception:  # has no n, or needs more than that
             continue
-        if isinstance(made, nx.Graph) and name not in graphs._N_IS_NO_COUNT:
+        if isinstance(made, nx.Graph) and name not in generators._N_IS_NO_COUNT:
             assert len(made) <= 16, name
 
 

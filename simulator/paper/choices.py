@@ -10,16 +10,15 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from simulator.errors import ScenarioError
-from simulator.quantities import Count, NonNegative, Positive
+from simulator.quantities import NonNegative, Positive, Share
 from simulator.scenario_file import Source, read_scenario_text
 from simulator.scenario_messages import Mistake, did_you_mean, shown
 from simulator.yaml_positions import KeyPath, read_yaml
 
 DEFAULT_FILE = Path("scenarios/paper/choices.yaml")
 
-_Alpha = Annotated[float, Field(gt=0, lt=1)]
 _Dimension = Annotated[str, Field(pattern="^p[1-9][0-9]*$")]
-_ALPHA = (_Alpha, "a number between 0 and 1")
+_ALPHA = (Share, "a number between 0 and 1")
 _POSITIVE = (Positive, "a positive number")
 _START = (Literal["known", "own", "hello"], "known, own or hello")
 #: Every choice that there is: its type, and what is allowed in words.
@@ -36,13 +35,14 @@ CHOICES: dict[str, dict[str, tuple[Any, str]]] = {
         "test_flip": (bool, "true or false"),
         "min_weight": (Annotated[float, Field(ge=0, lt=1)], "a number from 0, below 1"),
         "ridge": _POSITIVE,
-        "alpha": (dict[_Dimension, _Alpha], "numbers between 0 and 1, like {p2: 0.5, p50: 0.8}"),
+        "alpha": (dict[_Dimension, Share], "numbers between 0 and 1, like {p2: 0.5, p50: 0.8}"),
         "mu": (dict[_Dimension, Positive], "positive numbers, like {p2: 0.5, p50: 0.1}"),
         "rho": _POSITIVE,
         "start": _START,
     },
     "scalability": {
-        "k": (Count, "a whole number from 1"),
+        # Figure 5 begins with 100 agents.
+        "k": (Annotated[int, Field(ge=1, lt=100)], "a whole number from 1 to 99"),
         "alpha": _ALPHA,
         "mu": _POSITIVE,
         "rho": _POSITIVE,

@@ -1,0 +1,222 @@
+"""Graphs by networkx's generators, which may be asked for anything.
+
+A generator that is known to be quick for its arguments runs here.  Any other runs in a process of
+its own, which can be stopped: when it takes more memory than a graph of so many agents can need,
+or more than a minute.  The graph is the same either way.
+"""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import ScenarioError
+from simulator.machine import gigabytes, memory
+
+#: The ends of each edge as numbers of agents, and the weights.
+Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
+
+#: Seconds that a generator may take.
+PATIENCE = 60.0
+#: Their work is at most some n² times their other numbers.
+_QUICK = {
+    "barabasi_albert_graph",
+    "barbell_graph",
+    "circular_ladder_graph",
+    "complete_graph",
+    "connected_watts_strogatz_graph",
+    "cycle_graph",
+    "empty_graph",
+    "erdos_renyi_graph",
+    "fast_gnp_random_graph",
+    "gnm_random_graph",
+    "gnp_random_graph",
+    "grid_2d_graph",
+    "ladder_graph",
+    "lollipop_graph",
+    "newman_watts_strogatz_graph",
+    "path_graph",
+    "powerlaw_cluster_graph",
+    "random_geometric_graph",
+    "random_regular_graph",
+    "star_graph",
+    "watts_strogatz_graph",
+    "wheel_graph",
+}
+_QUICK_WORK = 1e7
+#: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
+_N_IS_NO_COUNT = {
+    "binomial_tree",
+    "dorogovtsev_goltsev_mendes_graph",
+    "hypercube_graph",
+    "kneser_graph",
+    "margulis_gabber_galil_graph",
+    "mycielski_graph",
+    "navigable_small_world_graph",
+    "random_cograph",
+    "sudoku_graph",
+}
+#: How the process ends that has no graph to give: a message is in its output; no memory was left.
+_MESSAGE, _NO_MEMORY = 3, 4
+
+
+def generate(name: str, given: Mapping[str, Any], n: int, seed: int) -> tuple[str, Edges]:
+    """How to call the graph, and its edges; agent i is node i, or the i-th one.
+
+    ``n`` and ``seed`` are filled in where the generator takes them and ``given`` lacks them.
+    """
+    signature = inspect.signature(inspect.unwrap(_find(name)))
+    filled: dict[str, Any] = {"seed": seed, "n": n}
+    if name in _N_IS_NO_COUNT:
+        del filled["n"]
+    arguments = {k: v for k, v in filled.items() if k in signature.parameters} | dict(given)
+    where = f"graph: {name}{signature}"
+    make = _edges if _is_quick(name, arguments) else _edges_elsewhere
+    return where, make(name, arguments, n, where)
+
+
+def _find(name: str) -> Callable[..., Any]:
+    generator = getattr(nx, name, None)
+    module = str(getattr(generator, "__module__", ""))
+    if not (callable(generator) and module.startswith("networkx.generators.")):
+        raise ScenarioError(
+            f"graph.generator: {name!r} is no graph generator of networkx; allowed are "
+            "those of networkx.generators, such as erdos_renyi_graph or watts_strogatz_graph"
+        )
+    return generator
+
+
+def _is_quick(name: str, arguments: Mapping[str, Any]) -> bool:
+    if not arguments:
+        return True  # one of a fixed size
+    numbers = {key: value for key, value in arguments.items() if key != "seed"}
+    if name not in _QUICK or not all(isinstance(v, int | float) for v in numbers.values()):
+        return False
+    work = numbers.get("n", 1)
+    for value in numbers.values():
+        work *= max(1, abs(value))
+    return bool(work <= _QUICK_WORK)
+
+
+def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
+    generator = _find(name)
+    try:
+        # The undecorated signature: it lacks `backend`, with which networkx would import more code.
+        inspect.signature(inspect.unwrap(generator)).bind(**arguments)
+        made = generator(**arguments)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever networkx makes of the user's arguments
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+        reason = str(error) or type(error).__name__
+        given = given if len(given) <= 300 else given[:300] + "…"
+        raise ScenarioError(f"{where}: {reason[:300]}; got {given or 'no arguments'}") from None
+    if not isinstance(made, nx.Graph):
+        raise ScenarioError(f"{where} gives a {type(made).__name__}, not a graph")
+    if made.is_directed():
+        raise ScenarioError(f"{where} gives a directed graph; it must be undirected")
+    if len(made) != n:
+        raise ScenarioError(f"{where} gives {len(made)} nodes for {n} agents")
+    simple: nx.Graph[Any] = nx.Graph(made) if made.is_multigraph() else made
+    simple.remove_edges_from(list(nx.selfloop_edges(simple)))
+    order = range(n) if all(i in simple for i in range(n)) else list(simple)
+    number = {node: i for i, node in enumerate(order)}
+    ends = np.fromiter((number[node] for edge in simple.edges for node in edge), dtype=np.int64)
+    weights = [weight for _, _, weight in simple.edges(data="weight", default=1.0)]
+    return ends[0::2], ends[1::2], weights
+
+
+# --- in a process of its own --------------------------------------------------------------------
+def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
+    room = min(memory(), _room(n))
+    task = {"name": name, "arguments": arguments, "n": n, "where": where, "room": room}
+    here = str(Path(__file__).resolve().parent.parent)
+    others = os.environ.get("PYTHONPATH")
+    path = here if not others else os.pathsep.join((here, others))
+    try:
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-m", __name__],
+            input=json.dumps(task).encode(),
+            capture_output=True,
+            timeout=PATIENCE,
+            env={**os.environ, "PYTHONPATH": path},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise _stopped(where, arguments, f"was still at work after {PATIENCE:g} s") from None
+    if done.returncode == _MESSAGE:
+        raise ScenarioError(done.stdout.decode())
+    if done.returncode == 0:
+        with np.load(io.BytesIO(done.stdout)) as arrays:
+            return arrays["a"], arrays["b"], arrays["weights"].tolist()
+    if done.returncode == _NO_MEMORY or done.returncode < 0:  # a signal: the system's own limits
+        raise _stopped(where, arguments, f"needs more than {gigabytes(room)} for {n} agents")
+    raise RuntimeError(done.stderr.decode(errors="replace"))
+
+
+def _room(n: int) -> float:
+    """Bytes for any graph of n agents: all pairs of a few thousand, or ten links for each of many.
+
+    networkx needs some 500 an edge; and whatever it does, it may use 300 MB.
+    """
+    return 3e8 + max(1e4 * n, min(2e9, 500 * n**2))
+
+
+def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioError:
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return ScenarioError(
+        f"{where} {why} and was stopped; got {given[:300] or 'no arguments'}; "
+        "ask for less, or write the graph to a file and use graph.kind: file"
+    )
+
+
+def _serve() -> int:
+    """Make the graph that standard input asks for, and write its edges to standard output."""
+    task = json.load(sys.stdin)
+    _restrict(task["room"])
+    output = sys.stdout.buffer
+    try:
+        a, b, weights = _edges(task["name"], task["arguments"], task["n"], task["where"])
+        made = io.BytesIO()
+        np.savez(made, a=a, b=b, weights=_numbers(weights))
+    except ScenarioError as error:
+        output.write(str(error).encode())
+        return _MESSAGE
+    except MemoryError:
+        return _NO_MEMORY
+    output.write(made.getbuffer())
+    return 0
+
+
+def _restrict(room: float) -> None:
+    """Take no more than ``room`` bytes, and no more time than the parent would wait."""
+    try:
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        used = pages * os.sysconf("SC_PAGE_SIZE")
+        resource.setrlimit(resource.RLIMIT_AS, (int(used + room),) * 2)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(PATIENCE),) * 2)
+    except (ImportError, OSError, ValueError):  # not Linux: the time limit must do
+        pass
+
+
+def _numbers(weights: list[Any]) -> NDArray[np.float64]:
+    """NaN for a weight that is no number."""
+    return np.array([w if isinstance(w, int | float) else math.nan for w in weights], dtype=float)
+
+
+if __name__ == "__main__":
+    sys.exit(_serve())
