@@ -88,15 +88,24 @@ def censored(runs: pd.DataFrame) -> pd.Series[bool]:
     return (runs["status"] == "done") & runs["target"].notna() & runs["time_to_target"].isna()
 
 
+def never(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which of them never would: nobody sends, as in a baseline, and nothing changes."""
+    return censored(runs) & (runs["simulated_time"] == 0) & (runs["communications"] == 0)
+
+
 def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
-    """Time and communications to target, where a censored run enters with its end."""
-    has_target = runs["target"].notna()
+    """Time and communications to target, where a censored run enters with its end.
+
+    One that would never reach it has infinity.
+    """
+    has_target, hopeless = runs["target"].notna(), never(runs)
     ends = {"time_to_target": "simulated_time", "communications_to_target": "communications"}
     return pd.DataFrame(
         {
             name: runs[name]
             .astype("float64")
             .where(runs[name].notna(), runs[end])
+            .mask(hopeless, np.inf)
             .where(has_target)
             for name, end in ends.items()
         }
