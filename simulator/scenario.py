@@ -54,6 +54,8 @@ __all__ = [
 ]
 
 BUILT_IN = tuple(ALGORITHMS)
+#: The losses of classifiers, whose accuracy is measured on test points.
+CLASSIFIERS = ("hinge", "logistic")
 MetricName = Literal["objective", "gap", "distance", "l2_error", "accuracy", "staleness"]
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
 DEFAULT_SAMPLES, FEW_SAMPLES, MANY_AGENTS = 200, 20, 50_000
@@ -257,6 +259,7 @@ class Scenario(Strict):
     def _consistent(self) -> Self:
         report(
             _graph_problems(self.task, self.graph)
+            + _test_problems(self.task)
             + _stop_problems(self)
             + _round_problems(self)
             + _record_problems(self)
@@ -288,6 +291,14 @@ def _graph_problems(task: Task, graph: Graph) -> list[tuple[str, str]]:
         what = "linear_classification compares its agents by the angle of their targets"
         problems.append((key, f"{what}; use angular_kernel, or knn with metric: angular"))
     return problems
+
+
+def _test_problems(task: Task) -> list[tuple[str, str]]:
+    """Test points where nothing is measured on them."""
+    if isinstance(task, Files) and task.test is not None and task.loss not in CLASSIFIERS:
+        what = f"test points are for the accuracy of classifiers (loss {' or '.join(CLASSIFIERS)})"
+        return [("task.test", f"{what}, and the {task.loss} loss has none; remove it")]
+    return []
 
 
 def _stop_problems(scenario: Scenario) -> list[tuple[str, str]]:

@@ -133,7 +133,8 @@ def _unknown_key(path: KeyPath, block: Any, for_kind: str) -> Mistake:
     homes = [
         f"{name}.{path[-1]}"
         for name, field in Scenario.model_fields.items()
-        if any(path[-1] in model.model_fields for model in _models(field.annotation))
+        if not (for_kind and len(_models(field.annotation)) > 1)  # sigma is of laws and of graphs
+        and any(path[-1] in model.model_fields for model in _models(field.annotation))
     ]
     guess = near or next(iter(homes), None)
     hint = f" did you mean {guess!r}?" if guess else ""

@@ -33,7 +33,8 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Float
     if n < 2:
         unknown = np.full_like(mean, np.nan)
         return mean, unknown, unknown
-    half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
+    with np.errstate(invalid="ignore"):  # what never happens has an infinite mean, no interval
+        half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
