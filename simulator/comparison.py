@@ -11,6 +11,7 @@ its geometric mean, with a Student t interval on its logarithm.
 A run that does not reach the target within its limit is *censored*: its time is at least the time
 at which it ended.  A pair with one such run enters at that time and makes the speed-up a bound; a
 pair with two says nothing about it and is counted and left out, as is one with a failed run.
+Where nobody sends (``solitary``, ``consensus``), the target is met at time 0 or never.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from simulator.errors import ScenarioError
 from simulator.plugins import Plugin
 from simulator.store import Store, replacing
 from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan, plain_values
-from simulator.sweep_tables import censored, mean_interval, times_or_limits
+from simulator.sweep_tables import censored, mean_interval, never, times_or_limits
 from simulator.sweeps import Computed, Sweep, compute, requested, tables, write_tables
 from simulator.work import Progress
 
@@ -141,6 +142,7 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
     key, _ = vary
     entering = times_or_limits(runs)["time_to_target"].to_numpy()
     late, done = censored(runs).to_numpy(), (runs["status"] == "done").to_numpy()
+    hopeless = never(runs).to_numpy()
     rows = []
     for first, second in _pairs(plan):
         run = plan.runs[first]
@@ -148,6 +150,8 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
         row |= {"seed": run.scenario.seed, "time_first": entering[first]}
         row |= {"time_second": entering[second]}
         bound = _bound(bool(late[first]), bool(late[second]))
+        if bound != "censored" and (hopeless[first] or hopeless[second]):
+            bound = "="
         row["bound"] = bound if done[first] and done[second] else "failed"
         rows.append(row)
     table = pd.DataFrame(rows)

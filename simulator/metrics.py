@@ -131,11 +131,11 @@ class Target:
 
     metric: str
     level: float
+    #: The level as the scenario has it: a number, or a percentage of the start's value, "1%".
+    asked: float | str
     above: bool = False
 
     def met_by(self, value: float) -> bool:
         """Is the level reached?"""
         return value >= self.level if self.above else value <= self.level
 
-    def __str__(self) -> str:
-        return f"{self.metric} {'≥' if self.above else '≤'} {self.level:g}"

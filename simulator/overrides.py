@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from simulator.errors import ScenarioError
+from simulator.scenario_algorithm import algorithm_keys
 from simulator.scenario_messages import Mistake, dotted, shown
 from simulator.yaml_positions import MAX_DEPTH, MAX_DIGITS, KeyPath, check_text, read_yaml
 
@@ -58,7 +59,8 @@ def apply_overrides(
 ) -> tuple[set[KeyPath], list[Mistake]]:
     """Change ``given`` in place; return the paths set, and what could not be.
 
-    Whole blocks come before single keys of theirs, in whichever order they are named.
+    Whole blocks come before single keys of theirs, in whichever order they are named.  Another
+    ``algorithm.kind`` takes away what the file says of the old one and the new one does not have.
     """
     paths: dict[KeyPath, Any] = {}
     mistakes = []
@@ -71,6 +73,7 @@ def apply_overrides(
             paths[path] = plain(value)
         except ValueError as error:
             mistakes.append(Mistake(path, str(error)))
+    before = _kind(given)
     for path_set, value in sorted(paths.items(), key=lambda item: len(item[0])):
         problem = _set(given, path_set, value)
         if problem:
@@ -80,7 +83,17 @@ def apply_overrides(
             block = given.get(other[0])
             if paths.get(chosen) is not None and other not in paths and isinstance(block, dict):
                 block.pop(other[1], None)
+    if ("algorithm", "kind") in paths:
+        # The file's keys that only its own kind has go with that kind.
+        for key in algorithm_keys(before) - algorithm_keys(_kind(given)):
+            if ("algorithm", key) not in paths:
+                given["algorithm"].pop(key, None)
     return {*paths, *(mistake.path for mistake in mistakes)}, mistakes
+
+
+def _kind(given: dict[str, Any]) -> Any:
+    algorithm = given.get("algorithm")
+    return algorithm.get("kind", "mp") if isinstance(algorithm, dict) else "mp"
 
 
 def _set(given: dict[str, Any], path: KeyPath, value: Any) -> str | None:

@@ -6,20 +6,30 @@ Times are in seconds, rates per second, sizes in bytes.
 
 from __future__ import annotations
 
+import math
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
 
 from simulator.laws import RateLaw, TimeLaw
 from simulator.quantities import (
     BytesPerSecond,
     Count,
-    Positive,
     PositiveSeconds,
     Probability,
     Share,
     Strict,
     report,
+)
+from simulator.scenario_algorithm import (
+    ALGORITHMS,
+    Algorithm,
+    Baseline,
+    GradientSteps,
+    NormalStart,
+    PropagatedStart,
+    Propagation,
 )
 from simulator.scenario_problem import (
     AngularKernel,
@@ -32,106 +42,32 @@ from simulator.scenario_problem import (
     Task,
 )
 
+__all__ = [
+    "BUILT_IN",
+    "GradientSteps",
+    "MetricName",
+    "NormalStart",
+    "PropagatedStart",
+    "Scenario",
+    "Stop",
+    "percentage",
+    "read_level",
+]
+
+BUILT_IN = tuple(ALGORITHMS)
+#: The losses of classifiers, whose accuracy is measured on test points.
+CLASSIFIERS = ("hinge", "logistic")
 MetricName = Literal["objective", "gap", "distance", "l2_error", "accuracy", "staleness"]
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
 DEFAULT_SAMPLES, FEW_SAMPLES, MANY_AGENTS = 200, 20, 50_000
 MOST_SAMPLES = 1_000_000
-BUILT_IN = ("mp", "admm", "solitary", "consensus")
-
-
-# --- algorithm ----------------------------------------------------------------------------------
-class NormalStart(Strict):
-    """Theorem 1's arbitrary start: every model and copy normal with the given spread."""
-
-    kind: Literal["normal"]
-    scale: Positive
-
-
-class PropagatedStart(Strict):
-    """admm only: the model propagation optimum with a trade-off of its own."""
-
-    kind: Literal["mp"]
-    alpha: Share
-
-
-class GradientSteps(Strict):
-    """A few (sub)gradient steps instead of the exact proximal step."""
-
-    gradient_steps: Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-def _start_tag(value: Any) -> Any:
-    if isinstance(value, dict):
-        return value.get("kind")
-    return getattr(value, "kind", "name")
-
-
-def _primal_tag(value: Any) -> str:
-    return "steps" if isinstance(value, dict | GradientSteps) else "name"
-
-
-# The tags send a value to one branch, so that a mistake in it gives one message and not three.
-Start = Annotated[
-    Annotated[Literal["own", "hello", "known", "zero", "mp"], Tag("name")]
-    | Annotated[NormalStart, Tag("normal")]
-    | Annotated[PropagatedStart, Tag("mp")],
-    Discriminator(_start_tag),
-]
-Primal = Annotated[
-    Annotated[Literal["exact"], Tag("name")] | Annotated[GradientSteps, Tag("steps")],
-    Discriminator(_primal_tag),
-]
-
-
-class Algorithm(Strict):
-    """What the agents compute, and whether by gossip or in rounds."""
-
-    kind: str = "mp"
-    """mp, admm, solitary, consensus, or the name of a plugin's rule."""
-    mode: Literal["async", "sync"] = "async"
-    start: Start = "own"
-    alpha: Share | None = None
-    mu: Positive | None = None
-    confidence: Literal["data", "none"] = "data"
-    rho: Positive = 1.0
-    """admm only: the penalty ρ > 0."""
-    primal: Primal = "exact"
-    """admm only: exact, or a few gradient steps."""
-    parameters: dict[str, Any] = Field(default={})
-    """For a plugin's rule only."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_trade_off(cls, values: Any) -> Any:
-        if isinstance(values, dict) and values.get("alpha") is None and values.get("mu") is None:
-            return {**values, "alpha": 0.99}
-        return values
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        problems = []
-        if self.alpha is not None and self.mu is not None:
-            problems.append(("mu", "give alpha or mu, not both: mu = (1 − alpha)/alpha"))
-        starts_from_mp = self.start == "mp" or isinstance(self.start, PropagatedStart)
-        if starts_from_mp and self.kind != "admm":
-            problems.append(("start", f"mp is a start for admm only, not for {self.kind}"))
-        if self.parameters and self.kind in BUILT_IN:
-            problems.append(("parameters", f"only for a plugin's rule, not for {self.kind}"))
-        report(problems)
-        return self
-
-    @property
-    def trade_off(self) -> float:
-        """μ, which is (1 − α)/α where α is given."""
-        if self.alpha is None:
-            assert self.mu is not None
-            return self.mu
-        return (1 - self.alpha) / self.alpha
 
 
 # --- clock, network, computing ------------------------------------------------------------------
+# Modes and kinds are compared on one scenario: hence keys of time and network that play no part
+# in a mode (the clock in rounds, retransmit_after in gossip) or for a baseline are allowed there.
 class Clock(Strict):
-    """Poisson clocks, and whom an agent that wakes up contacts."""
+    """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
 
     rate: RateLaw = Field(default=1.0, validate_default=True)
     peers: Literal["uniform", "weighted"] = "uniform"
@@ -175,7 +111,8 @@ class Network(Strict):
     header: Annotated[int, Field(ge=0, le=10**9)] = 32
     fifo: bool = False
     retransmit_after: PositiveSeconds = 1.0
-    """Synchronous runs only: a lost message is sent again so long after it left the uplink."""
+    """A lost message of a round is sent again so long after it left the uplink; gossip sends
+    nothing again, and may have the key so that both modes can be compared on one scenario."""
 
 
 class Compute(Strict):
@@ -185,13 +122,57 @@ class Compute(Strict):
 
 
 # --- stop and record ----------------------------------------------------------------------------
+_PERCENTAGE = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\s*%"
+
+
+def read_level(value: Any) -> float | str:
+    """A number, or a percentage in one spelling: ``1.0 %`` is ``1%``.
+
+    A percentage stays text until the run knows what it is a percentage of: the number depends on
+    the machine's arithmetic, and has no place in a scenario's hash.
+    """
+    text = value.strip() if isinstance(value, str) else None
+    if text is not None and re.fullmatch(_PERCENTAGE, text):
+        share = float(text[:-1])
+        if share <= 100:
+            return f"{int(share) if share.is_integer() else share}%"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if math.isfinite(number):
+            return number
+    raise ValueError("must be a number, or a percentage of the start's value from 0% to 100%")
+
+
+def percentage(level: str) -> float:
+    """The share that ``1%`` stands for."""
+    return float(level.removesuffix("%")) / 100
+
+
+Level = Annotated[
+    float | str,
+    PlainValidator(read_level),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "number"},
+                {"type": "string", "pattern": rf"^\s*{_PERCENTAGE}\s*$", "examples": ["1%"]},
+            ]
+        }
+    ),
+]
+
+
 class Stop(Strict):
     """The run ends at whichever comes first."""
 
     time: PositiveSeconds | None = None
     communications: Count | None = None
     metric: MetricName | None = None
-    below: float | None = None
+    below: Level | None = None
+    """A number, or a percentage of the metric's value at the start of the run, like 1%."""
     above: float | None = None
 
     @model_validator(mode="after")
@@ -208,6 +189,8 @@ class Stop(Strict):
             report([(other, f"{self.metric} {direction} as agents learn: use {level}")])
         elif getattr(self, level) is None:
             report([("metric", f"{self.metric} needs a level to stop at: {level}")])
+        elif self.metric == "staleness" and isinstance(self.below, str):
+            report([("below", "staleness is 0 at the start: give a number of seconds")])
         return self
 
 
@@ -239,7 +222,7 @@ class Scenario(Strict):
     """simpy is the reference; compiled gives the same, 20 times faster, for mp and admm."""
     task: Task
     graph: Graph
-    algorithm: Algorithm = Algorithm()
+    algorithm: Algorithm = Propagation()
     clock: Clock = Clock()
     network: Network = Network()
     compute: Compute = Compute()
@@ -277,6 +260,7 @@ class Scenario(Strict):
     def _consistent(self) -> Self:
         report(
             _graph_problems(self.task, self.graph)
+            + _test_problems(self.task)
             + _stop_problems(self)
             + _round_problems(self)
             + _record_problems(self)
@@ -310,9 +294,24 @@ def _graph_problems(task: Task, graph: Graph) -> list[tuple[str, str]]:
     return problems
 
 
+def _test_problems(task: Task) -> list[tuple[str, str]]:
+    """Test points where nothing is measured on them."""
+    if isinstance(task, Files) and task.test is not None and task.loss not in CLASSIFIERS:
+        what = f"test points are for the accuracy of classifiers (loss {' or '.join(CLASSIFIERS)})"
+        return [("task.test", f"{what}, and the {task.loss} loss has none; remove it")]
+    return []
+
+
 def _stop_problems(scenario: Scenario) -> list[tuple[str, str]]:
-    """Metrics that cannot be measured on the task."""
-    task, stop = scenario.task, scenario.stop
+    """Metrics that cannot be measured on the task, or mean nothing where nobody sends."""
+    task, stop, algorithm = scenario.task, scenario.stop, scenario.algorithm
+    if isinstance(algorithm, Baseline) and stop.metric is not None:
+        if stop.metric not in ("l2_error", "accuracy"):
+            what = f"{algorithm.kind} has no {stop.metric}; allowed: l2_error, accuracy"
+            return [("stop.metric", what)]
+        if isinstance(stop.below, str):
+            what = f"{algorithm.kind} has one sample and no start to take {stop.below} of"
+            return [("stop.below", f"{what}; give a number")]
     without_test = isinstance(task, MeanEstimation) or (isinstance(task, Files) and not task.test)
     if stop.metric == "accuracy" and without_test:
         hint = ": give task.test" if isinstance(task, Files) else f", and {task.kind} has none"
@@ -325,7 +324,7 @@ def _stop_problems(scenario: Scenario) -> list[tuple[str, str]]:
 def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
     """Synchronous rounds that would never end, or take no time at all."""
     network, algorithm = scenario.network, scenario.algorithm
-    if algorithm.mode != "sync" or algorithm.kind in ("solitary", "consensus"):
+    if algorithm.mode != "sync":
         return []
     problems = []
     drop = network.drop

@@ -133,7 +133,8 @@ def _unknown_key(path: KeyPath, block: Any, for_kind: str) -> Mistake:
     homes = [
         f"{name}.{path[-1]}"
         for name, field in Scenario.model_fields.items()
-        if _is_model(field.annotation) and path[-1] in field.annotation.model_fields  # type: ignore[union-attr]
+        if not (for_kind and len(_models(field.annotation)) > 1)  # sigma is of laws and of graphs
+        and any(path[-1] in model.model_fields for model in _models(field.annotation))
     ]
     guess = near or next(iter(homes), None)
     hint = f" did you mean {guess!r}?" if guess else ""
@@ -233,10 +234,15 @@ def _tags(branch: Any) -> list[str]:
     return named or _kinds(branch)
 
 
+def _models(schema: Any) -> list[type[BaseModel]]:
+    """The blocks that a schema allows."""
+    return [_bare(branch) for branch in _branches(schema) if _is_model(_bare(branch))]
+
+
 def _kinds(schema: Any) -> list[str]:
     """The kinds of the blocks that a schema allows."""
-    models = [_bare(branch) for branch in _branches(schema) if _is_model(_bare(branch))]
-    fields = [model.model_fields["kind"] for model in models if "kind" in model.model_fields]
+    found = _models(schema)
+    fields = [model.model_fields["kind"] for model in found if "kind" in model.model_fields]
     return [kind for field in fields for kind in get_args(field.annotation)]
 
 

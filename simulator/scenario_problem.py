@@ -91,6 +91,8 @@ class LinearClassification(Strict):
     """Test labels are flipped too: "drawn from the same distribution as the training set"."""
     loss: LossName = "hinge"
     ridge: Positive = 0.01
+    """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
+    on one scenario, need none."""
 
 
 class Files(Strict):
@@ -99,6 +101,7 @@ class Files(Strict):
     kind: Literal["files"]
     train: InputFile
     test: InputFile | None = None
+    """Points on which accuracy is measured; for the hinge and the logistic loss only."""
     agents: InputFile | None = None
     """One agent a line, in order; needed only where some agent has no training point."""
     vectors: InputFile | None = None
@@ -111,6 +114,8 @@ class Files(Strict):
     """Columns to use; all but the agent's and the target's by default; [] estimates a mean."""
     loss: LossName = "quadratic"
     ridge: Positive = 0.01
+    """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
+    on one scenario, need none."""
 
 
 Task = Annotated[MeanEstimation | LinearClassification | Files, Field(discriminator="kind")]
@@ -146,6 +151,7 @@ class NearestNeighbours(_Graph):
     """By default angular for linear_classification, euclidean otherwise."""
     weights: Literal["unit", "kernel"] = "unit"
     sigma: Positive = 0.1
+    """Of the kernel; no part in unit weights, which can be compared with it on one scenario."""
 
 
 class NetworkxGraph(_Graph):

@@ -23,7 +23,7 @@ from simulator.metrics import EXACT, Metrics, Target
 from simulator.optimum import consensus_model
 from simulator.plugins import Plugin
 from simulator.problem import Floats, Problem
-from simulator.scenario import BUILT_IN, MOST_SAMPLES, Scenario
+from simulator.scenario import BUILT_IN, MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
 from simulator.tasks import build_problem
 
@@ -81,11 +81,11 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
         metrics.notes += ("the graph has no links, so nobody sends anything",)
     if rule is None or problem.W.nnz == 0:
         alone = consensus if scenario.algorithm.kind == "consensus" else problem.solitary
-        return _finish(scenario, problem, metrics, consensus, [_silent_row(metrics, alone)], alone)
+        return _silent_run(scenario, problem, metrics, consensus, alone)
 
     setup = prepare(scenario, problem, streams, rule)
     check_run(setup)
-    target = _target(scenario, metrics)
+    target = _target(scenario, metrics, setup.models)
     watch = None
     if target is not None and target.metric in EXACT and not target.above:
         watch = Watch(target, metrics.reference(target.metric), setup.models)
@@ -104,6 +104,18 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
         reached=reached,
         exhausted=engine.exhausted,
     )
+
+
+def _silent_run(
+    scenario: Scenario, problem: Problem, metrics: Metrics, consensus: Floats, models: Floats
+) -> Result:
+    """A run in which nobody sends: one sample, which meets the target or never does."""
+    target = _target(scenario, metrics, models)
+    names = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
+    counts = dict.fromkeys(names, 0)
+    rows: list[Row] = [{"time": 0.0, **counts, **metrics.measure(models), "staleness": 0.0}]
+    reached = _reached_at_sample(rows, target)
+    return _finish(scenario, problem, metrics, consensus, rows, models, target, reached)
 
 
 def start_engine(setup: Setup, watch: Watch | None) -> Engine:
@@ -175,12 +187,6 @@ def sample(engine: Engine, metrics: Metrics) -> Row:
     }
 
 
-def _silent_row(metrics: Metrics, models: Floats) -> Row:
-    """The one sample of a run in which nobody sends."""
-    names = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
-    return {"time": 0.0, **dict.fromkeys(names, 0), **metrics.measure(models), "staleness": 0.0}
-
-
 def _share_done(scenario: Scenario, row: Row) -> float:
     time, communications = scenario.stop.time, scenario.stop.communications
     shares = [row["time"] / time] if time is not None else []
@@ -188,7 +194,8 @@ def _share_done(scenario: Scenario, row: Row) -> float:
     return min(1.0, max(shares))
 
 
-def _target(scenario: Scenario, metrics: Metrics) -> Target | None:
+def _target(scenario: Scenario, metrics: Metrics, first: Floats) -> Target | None:
+    """What the run is to reach; a percentage is one of the first models' value, as in sample 0."""
     stop = scenario.stop
     if stop.metric is None:
         return None
@@ -198,9 +205,14 @@ def _target(scenario: Scenario, metrics: Metrics) -> Target | None:
             f"stop.metric: {stop.metric} cannot be measured in this scenario; allowed: {allowed}"
         )
     if stop.above is not None:
-        return Target(stop.metric, stop.above, above=True)
+        return Target(stop.metric, stop.above, stop.above, above=True)
     assert stop.below is not None
-    return Target(stop.metric, stop.below)
+    if isinstance(stop.below, float):
+        return Target(stop.metric, stop.below, stop.below)
+    start, share = metrics.measure(first)[stop.metric], percentage(stop.below)
+    if not math.isfinite(start):
+        raise ScenarioError(f"stop.below: {stop.metric} is not a finite number at the start")
+    return Target(stop.metric, share * start, stop.below)
 
 
 def _met(target: Target | None, row: Row) -> bool:
@@ -260,6 +272,7 @@ def _finish(
     if target is not None:
         summary["target"] = {
             "metric": target.metric,
+            "asked": target.asked,
             "level": target.level,
             "direction": "above" if target.above else "below",
             "time": None if reached is None else reached[0],

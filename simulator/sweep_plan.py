@@ -22,21 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from threadpoolctl import threadpool_limits
 
 from simulator.errors import ScenarioError
-from simulator.metrics import Metrics
 from simulator.overrides import plain, repeated
 from simulator.plugins import Plugin
-from simulator.scenario import MetricName, Scenario
+from simulator.scenario import MetricName, Scenario, read_level
+from simulator.scenario_algorithm import PropagatedStart, algorithm_keys
 from simulator.scenario_file import Source, load_scenario, read_scenario_text
 from simulator.scenario_messages import Mistake, did_you_mean, shown
-from simulator.seeds import Streams
-from simulator.engines.setup import first_models
-from simulator.simulation import find_rule
 from simulator.store import digest
-from simulator.tasks import build_problem
-from simulator.yaml_positions import read_yaml
+from simulator.yaml_positions import plain_value, read_yaml
 
 Grid = dict[str, list[Any]]
 _METRICS: tuple[str, ...] = MetricName.__args__  # type: ignore[attr-defined]
@@ -52,8 +47,7 @@ class TargetLevel:
     """What a run is to reach: ``distance=1%`` of its value at the start, or ``l2_error=0.02``."""
 
     metric: str
-    level: float
-    relative: bool
+    level: float | str
 
     @classmethod
     def parse(cls, text: str) -> TargetLevel:
@@ -63,32 +57,25 @@ class TargetLevel:
         if metric not in _METRICS:
             hint = did_you_mean(metric, _METRICS)
             raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(_METRICS)}")
-        match = re.fullmatch(r"([0-9.]+(?:[eE][-+]?[0-9]+)?)\s*(%?)", level)
         try:
-            number = float(match[1]) if match else float("nan")
+            read = read_level(plain_value(level))
         except ValueError:
-            number = float("nan")
-        if not 0 <= number < float("inf"):
+            read = -1.0
+        if isinstance(read, float) and read < 0:
             raise ScenarioError(f"{place}: expected METRIC=LEVEL, like distance=1% or l2_error=0.1")
-        relative = match is not None and match[2] == "%"
-        if relative and metric in ("accuracy", "staleness"):
+        if isinstance(read, str) and metric in ("accuracy", "staleness"):
             raise ScenarioError(f"{place}: give {metric} as a number, like {metric}=0.9")
-        return cls(metric, number / 100 if relative else number, relative)
+        return cls(metric, read)
 
     @property
-    def key(self) -> str:
-        """Where the level stands in a scenario's ``stop``."""
-        return "above" if self.metric == "accuracy" else "below"
+    def relative(self) -> bool:
+        """Is it a percentage of the value at a run's own start?"""
+        return isinstance(self.level, str)
 
     def overrides(self) -> dict[str, Any]:
-        """As overrides of a scenario; a relative level is filled in later, by ``at``."""
-        level = 0.0 if self.relative else self.level
-        return {"stop.metric": self.metric, f"stop.{self.key}": level}
-
-    def at(self, scenario: Scenario, start: float) -> Scenario:
-        """The scenario with a relative level made absolute."""
-        stop = scenario.stop.model_copy(update={self.key: self.level * start})
-        return scenario.model_copy(update={"stop": stop})
+        """As overrides of a scenario."""
+        direction = "above" if self.metric == "accuracy" else "below"
+        return {"stop.metric": self.metric, f"stop.{direction}": self.level}
 
 
 @dataclass(frozen=True)
@@ -263,18 +250,12 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
     axes = {key: values for key, values in {**grid, **variants}.items() if len(values) > 1}
 
     loaded = _load_all(request, {**grid, **variants}, target, plugin)
-    starts: dict[str, float] = {}
+    if request.vary is not None and target is not None and target.relative:
+        _refuse_other_levels(request, len(request.vary[1]), [each for _, each in loaded])
     runs = []
-    per_group = max(1, len(next(iter(variants.values()), [])))
     for number, (chosen, scenario) in enumerate(loaded):
-        # A relative level is that of the first variant, so that both sides of a pair share it.
-        _, reference = loaded[number - number % per_group]
         for seed in _seeds(scenario, request.seeds, listed_seeds):
             seeded = scenario.model_copy(update={"seed": seed})
-            if target is not None and target.relative:
-                seeded_reference = reference.model_copy(update={"seed": seed})
-                start = start_value(seeded_reference, target.metric, plugin, starts)
-                seeded = target.at(seeded, start)
             swept = {key: chosen[key] for key in axes}
             runs.append(PlannedRun(number, swept, seeded))
     _refuse_duplicates(runs, plugin)
@@ -306,7 +287,10 @@ def _load_all(
     loaded, wrong = [], dict[str, None]()
     for values in itertools.product(*grid.values()):
         overrides = dict(zip(grid, values, strict=True))
-        everything = {**overrides, **(target.overrides() if target is not None else {})}
+        everything = {
+            **_of_its_kind(overrides, grid),
+            **(target.overrides() if target is not None else {}),
+        }
         try:
             loaded.append((overrides, load_scenario(request.base, everything, known_rules=rules)))
         except ScenarioError as error:
@@ -315,6 +299,25 @@ def _load_all(
     if wrong:
         raise ScenarioError("\n".join(wrong))
     return loaded
+
+
+def _of_its_kind(values: dict[str, Any], grid: Grid) -> dict[str, Any]:
+    """Without the keys that only another of several algorithms has.
+
+    A key with one value is part of what all runs share, as if the scenario had it: it goes to the
+    algorithms that know it.  One that is swept must be known to all.
+    """
+    kinds = grid.get("algorithm.kind", [])
+    if len(kinds) < 2:
+        return values
+    known = [algorithm_keys(kind) for kind in kinds]
+    others = frozenset[str]().union(*known) - algorithm_keys(values["algorithm.kind"])
+    foreign = tuple(f"algorithm.{key}." for key in others)
+    return {
+        key: value
+        for key, value in values.items()
+        if len(grid[key]) > 1 or not f"{key}.".startswith(foreign)
+    }
 
 
 def _placed(line: str, values: dict[str, Any], places: Mapping[str, str]) -> str:
@@ -335,31 +338,27 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def start_value(
-    scenario: Scenario, metric: str, plugin: Plugin | None, known: dict[str, float]
-) -> float:
-    """A metric before the first event: row 0 of the trace that the run will have.
-
-    ``known`` keeps values for scenarios that differ only in what plays no part in it.
-    """
-    algorithm = scenario.algorithm.model_copy(update={"mode": "async"})
-    key = repr((scenario.seed, scenario.problem_seed, scenario.task, scenario.graph, algorithm))
-    if key not in known:
-        streams = Streams(scenario.seed, scenario.problem_seed)
-        rule = find_rule(scenario, plugin)
-        # On one thread, as in a run: the number of cores must not change the level, nor the hash.
-        with threadpool_limits(limits=1, user_api="blas"):
-            problem = build_problem(scenario, streams)
-            metrics = Metrics(scenario, problem, rule)
-            models, _ = first_models(scenario, problem, streams.data)
-            row = metrics.measure(models)
-        if metric not in row:
+def _refuse_other_levels(request: Request, sides: int, loaded: list[Scenario]) -> None:
+    """A percentage is one of a run's own start, so both sides of a pair must begin alike."""
+    for number, scenario in enumerate(loaded):
+        if _start(loaded[number - number % sides]) != _start(scenario):
+            assert request.vary is not None
             raise ScenarioError(
-                f"--target {metric}: it cannot be measured in this scenario; "
-                f"allowed: {', '.join(row)}"
+                f"--target {request.target}: the two sides of --vary {request.vary[0]} begin at "
+                "different models, so that the same percentage is not the same level; give a "
+                "number, like l2_error=0.1"
             )
-        known[key] = row[metric]
-    return known[key]
+
+
+def _start(scenario: Scenario) -> tuple[Any, ...]:
+    """All that the first models and their errors depend on, but for the seed."""
+    algorithm = scenario.algorithm
+    start: Any = algorithm.start
+    if start == "mp" or isinstance(start, PropagatedStart):
+        start = (start, start == "mp" and algorithm.trade_off, algorithm.confidence)
+    elif start in ("hello", "known"):
+        start = "own"  # they differ in what agents know of one another, not in the models
+    return scenario.problem_seed, scenario.task, scenario.graph, start
 
 
 def _refuse_duplicates(runs: list[PlannedRun], plugin: Plugin | None) -> None:

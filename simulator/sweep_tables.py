@@ -33,7 +33,8 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Float
     if n < 2:
         unknown = np.full_like(mean, np.nan)
         return mean, unknown, unknown
-    half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
+    with np.errstate(invalid="ignore"):  # what never happens has an infinite mean, no interval
+        half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
@@ -88,15 +89,24 @@ def censored(runs: pd.DataFrame) -> pd.Series[bool]:
     return (runs["status"] == "done") & runs["target"].notna() & runs["time_to_target"].isna()
 
 
+def never(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which of them never would: nobody sends, as in a baseline, and nothing changes."""
+    return censored(runs) & (runs["simulated_time"] == 0) & (runs["communications"] == 0)
+
+
 def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
-    """Time and communications to target, where a censored run enters with its end."""
-    has_target = runs["target"].notna()
+    """Time and communications to target, where a censored run enters with its end.
+
+    One that would never reach it has infinity.
+    """
+    has_target, hopeless = runs["target"].notna(), never(runs)
     ends = {"time_to_target": "simulated_time", "communications_to_target": "communications"}
     return pd.DataFrame(
         {
             name: runs[name]
             .astype("float64")
             .where(runs[name].notna(), runs[end])
+            .mask(hopeless, np.inf)
             .where(has_target)
             for name, end in ends.items()
         }

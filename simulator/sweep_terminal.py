@@ -128,6 +128,8 @@ def _summary(sweep: Sweep) -> Table:
 
 
 def _cell(row: pd.Series[Any], name: str) -> str:
+    if np.isposinf(row[name]):
+        return "never"
     if not np.isfinite(row[name]):
         return ""
     bound = "≥ " if row["censored"] and name.endswith("_to_target") else ""

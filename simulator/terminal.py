@@ -109,6 +109,8 @@ def _metrics_table(metrics: dict[str, dict[str, float]]) -> Table:
 
 def _target(target: dict[str, Any]) -> str:
     goal = f"{target['metric']} {target['direction']} {target['level']:g}"
+    if isinstance(target["asked"], str):
+        goal += f" ({target['asked']} of the start's)"
     if target["time"] is None:
         return f"{goal}: not reached"
     how = "exact" if target["exact"] else "to the sample"

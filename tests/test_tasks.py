@@ -310,7 +310,8 @@ def test_listed_agents_keep_their_order_and_may_lack_data(folder):
 
 
 def test_an_agent_of_the_test_file_alone_is_an_agent(folder):
-    problem = folder.build(train=TRAIN, test="agent,y,b,a,more\n11,1,2,3,x\n")
+    test = "agent,y,b,a,more\n11,1,2,3,x\n"
+    problem = folder.build(train=TRAIN, test=test, loss="hinge")
     assert problem.names == ["9", "10", "11"]
     np.testing.assert_array_equal(problem.test[2][0], [[3, 2]])
     np.testing.assert_array_equal(problem.test.sizes, [0, 0, 1])
@@ -371,9 +372,15 @@ def test_a_byte_order_mark_quotes_and_blanks_do_no_harm(folder):
         ),
         ({"train": TRAIN, "agents": "9\n10\n9\n"}, "agents.csv:3: agent '9' is already in line 1"),
         ({"train": TRAIN, "agents": "# none\n"}, "agents.csv: no agents; expected one name a line"),
-        ({"train": TRAIN, "test": "agent,a,y\n9,1,1\n"}, "test.csv: no column 'b' (task.features)"),
-        ({"train": TRAIN, "test": "agent,a,b,y\n"}, "test.csv: no rows"),
-        ({"train": TRAIN, "test": "agent,a,b,y\n9,1,?,1\n"}, "test.csv:2: column 'b': '?' is not"),
+        (
+            {"train": TRAIN, "test": "agent,a,y\n9,1,1\n", "loss": "hinge"},
+            "test.csv: no column 'b' (task.features)",
+        ),
+        ({"train": TRAIN, "test": "agent,a,b,y\n", "loss": "hinge"}, "test.csv: no rows"),
+        (
+            {"train": TRAIN, "test": "agent,a,b,y\n9,1,?,1\n", "loss": "hinge"},
+            "test.csv:2: column 'b': '?' is not",
+        ),
         ({"train": TRAIN, "vectors": "agent,e\n9,1\n"}, "vectors.csv: no row for agent 10"),
         (
             {"train": TRAIN, "vectors": "agent,e\n9,1\n10,1\n9,2\n"},

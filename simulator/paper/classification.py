@@ -206,7 +206,9 @@ def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
     trade_off = {"kind": "admm", "mu": mu, "rho": rho}
     if which == "warm":
         return {**trade_off, "start": {"kind": "mp", "alpha": alpha}}
-    return {**trade_off, "start": start, "mode": "sync" if which == "sync" else "async"}
+    if which == "sync":  # nobody says hello before rounds
+        return {**trade_off, "start": "own" if start == "hello" else start, "mode": "sync"}
+    return {**trade_off, "start": start, "mode": "async"}
 
 
 class AccuracyByCommunications(Experiment):
