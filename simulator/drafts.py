@@ -32,10 +32,20 @@ _ATTEMPTS = 1000
 _OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 
 
+#: Where this process has swept up.
+_tidied = set[tuple[Path, str]]()
+
+
 # --- folders with a lock ------------------------------------------------------------------------
 @contextmanager
 def locked_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A new folder that is ours while the context lasts, and then vanishes."""
+    """A new folder that is ours while the context lasts, and then vanishes.
+
+    A process sweeps up after others when it first comes to a place.
+    """
+    if (parent.absolute(), prefix) not in _tidied:
+        _tidied.add((parent.absolute(), prefix))
+        sweep_up(parent, prefix)
     folder, lock = _new_locked_folder(parent, prefix)
     try:
         yield folder
@@ -180,16 +190,10 @@ def replacing_file(path: Path) -> Iterator[Path]:
         _move_in(draft, path, work)
 
 
-_tidied = set[Path]()
-
-
 @contextmanager
 def drafting(parent: Path) -> Iterator[Path]:
-    """A folder for drafts; a process sweeps up after others when it first writes to a place."""
+    """A folder for drafts of what is in ``parent``, which is made if it is not there."""
     parent.mkdir(parents=True, exist_ok=True)
-    if parent.absolute() not in _tidied:
-        _tidied.add(parent.absolute())
-        sweep_up(parent, DRAFT)
     with locked_folder(parent, DRAFT) as work:
         yield work
 

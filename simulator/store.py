@@ -208,16 +208,16 @@ class Store:
         return _patiently(
             lambda: Stored(
                 self._table(folder, TRACE),
-                self._table(folder, AGENTS),
+                self._table(folder, AGENTS, converters={"agent": str}),
                 read_manifest(folder)["summary"],
                 self._arrays(folder),
             )
         )
 
-    def _table(self, folder: Path, name: str, dtype: Any = None) -> pd.DataFrame:
+    def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
         content = _read(folder, name, read_manifest(folder))
         try:
-            return pd.read_csv(io.BytesIO(content), dtype=dtype)
+            return pd.read_csv(io.BytesIO(content), **how)
         except ValueError as error:
             raise _damaged(folder / name, f"no table: {error}") from None
 

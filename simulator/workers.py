@@ -7,6 +7,7 @@ no shared store.  A run travels as text and bytes.  What comes back is saved by 
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
@@ -14,7 +15,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -230,7 +238,6 @@ def _no_interrupts() -> Iterator[None]:
 def _prepare_worker() -> None:
     """Leave Ctrl-C to the caller, and never outlive it, even if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sweep_up_scratch()
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -254,15 +261,11 @@ class DaskCrew:
             raise SimulatorError(
                 "--dask needs the package distributed: pip install 'murmuration[dask]'"
             ) from None
+        _reach(address)
         try:
             self._client: Any = Client(address, timeout=10, set_as_default=False)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise SimulatorError(f"--dask {address}: no scheduler answers: {error}") from None
-        except Exception as error:  # a protocol that needs more than an address, or none at all
-            raise SimulatorError(
-                f"--dask {address}: cannot be used: {reason_for(error)}; allowed: the address of a "
-                "scheduler like tcp://10.0.0.1:8786"
-            ) from None
         self._executor = self._client.get_executor(pure=False)
 
     @property
@@ -287,6 +290,28 @@ class DaskCrew:
     ) -> None:
         self._executor.shutdown(wait=kind is None)
         self._client.close(timeout=5)
+
+
+def _reach(address: str) -> None:
+    """Connect once before a client is made: one that fails half-way hangs when Python ends."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    async def try_it() -> None:
+        arguments = Security().get_connection_args("client")
+        comm = await connect(address, timeout=5, **arguments)
+        await comm.close()
+
+    try:
+        with ThreadPoolExecutor(1) as thread:  # the caller may have an event loop of its own
+            thread.submit(asyncio.run, try_it()).result()
+    except OSError as error:
+        raise SimulatorError(f"--dask {address}: no scheduler answers: {error}") from None
+    except Exception as error:  # a protocol that needs more than an address, or none at all
+        raise SimulatorError(
+            f"--dask {address}: cannot be used: {reason_for(error)[:300]}; allowed: the address of "
+            "a scheduler, like tcp://10.0.0.1:8786"
+        ) from None
 
 
 # --- all jobs of a sweep ------------------------------------------------------------------------
