@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simulator import __version__
-from simulator.cli_options import out_option, plugin_option, set_option
+from simulator.cli_options import hush, out_option, plugin_option, set_option
 from simulator.cli_reproduce import reproduce_command
 from simulator.cli_sweep import compare_command, sweep_command
 
@@ -72,27 +72,45 @@ def run_command(
       python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
+    from simulator.results import complete_figures, save_result
     from simulator.simulation import run
     from simulator.store import Store
+    from simulator.work import Run, noting, unfinished
 
+    hush(quiet)
     scenario, loaded = _load(scenario_file, settings, seed, plugin)
     store = Store(out)
-    folder = store.folder(scenario, loaded)
-    talk = not (quiet or as_json)
-    reused = store.has(folder) and not force
+    task = Run(scenario, store, loaded, reads=None)
+    reused = not force and not unfinished([task])
     if reused:
-        manifest = store.manifest(folder)
-        if figures and not any(folder.glob("*.png")):
-            store.add_figures(store.load(scenario, folder), folder)
+        folder = task.place
+        if figures:
+            complete_figures(store, scenario, folder)
     else:
         from simulator.terminal import run_progress
 
         store.check_writable()
         started = time.perf_counter()
-        with run_progress(scenario, visible=talk) as progress:
+        with run_progress(scenario, visible=not (quiet or as_json)) as progress:
             result = run(scenario, plugin=loaded, progress=progress)
-        store.save(result, time.perf_counter() - started, loaded, figures)
+        folder = save_result(
+            store,
+            result,
+            full_hash=task.full_hash,
+            wall_time=time.perf_counter() - started,
+            plugin=loaded,
+            figures=figures,
+            force=force,
+        )
+    with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
+        _report(manifest, folder, reused, as_json, quiet)
+
+
+def _report(
+    manifest: dict[str, Any], folder: Path, reused: bool, as_json: bool, quiet: bool
+) -> None:
+    """What a run came to, for a person or for a script."""
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
     elif not quiet:

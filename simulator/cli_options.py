@@ -6,10 +6,29 @@ from pathlib import Path
 
 import click
 
+
+def _named(context: click.Context, option: click.Parameter, value: Path | str) -> Path:
+    """An empty name would mean the folder that one is in."""
+    if not str(value).strip():
+        raise click.BadParameter("must name a folder (got '')", context, option)
+    return Path(value)
+
+
+def hush(quiet: bool) -> None:
+    """``--quiet``: no notes either."""
+    if quiet:
+        import warnings
+
+        from simulator.errors import StoreWarning
+
+        warnings.simplefilter("ignore", StoreWarning)
+
+
 out_option = click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
+    type=click.Path(file_okay=False),
+    callback=_named,
+    default="results",
     show_default=True,
     help="The results root.",
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from simulator.cli_options import jobs_option, out_option
+from simulator.cli_options import hush, jobs_option, out_option
 
 
 @click.command("reproduce")
@@ -49,8 +49,9 @@ def reproduce_command(
     """
     from simulator.paper.reproduction import reproduce
     from simulator.sweep_terminal import show_claims, sweep_progress
-    from simulator.work import RESUMED
+    from simulator.work import RESUMED, noting
 
+    hush(quiet)
     started = time.perf_counter()
     done = reproduce(
         experiments,
@@ -61,7 +62,7 @@ def reproduce_command(
         force=force,
         showing=lambda name, total: sweep_progress(name, total, visible=not quiet),
     )
-    try:
+    with noting(RESUMED):
         for item in done:
             seconds, started = time.perf_counter() - started, time.perf_counter()
             if quiet:
@@ -70,7 +71,3 @@ def reproduce_command(
             click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
             if item.id == "claims":
                 show_claims(item.files[0])
-    except KeyboardInterrupt as error:
-        if not hasattr(error, "__notes__"):
-            error.add_note(RESUMED)
-        raise

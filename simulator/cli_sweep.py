@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli_options import jobs_option, out_option, plugin_option
+from simulator.cli_options import hush, jobs_option, out_option, plugin_option
 
 if TYPE_CHECKING:
     from simulator.plugins import Plugin
@@ -78,12 +78,14 @@ def sweep_command(
       python -m simulator sweep my_sweep.yaml --dask tcp://10.0.0.1:8786
     """
     from simulator.sweeps import requested, write_sweep
+    from simulator.work import RESUMED, noting
 
     request = requested(file, _parsed(settings), seeds=seeds, target=target)
     computed, store = _compute(request, how)
     if computed is None:
         return 0
-    result = write_sweep(computed, store, figures=how["figures"])
+    with noting(RESUMED):
+        result = write_sweep(computed, store, figures=how["figures"])
     if not how["quiet"]:
         from simulator.sweep_terminal import show_sweep
 
@@ -133,18 +135,19 @@ def compare_command(
     """
     from simulator.comparison import comparison_request, write_comparison
     from simulator.sweeps import requested
-    from simulator.yaml_positions import plain_value
+    from simulator.work import RESUMED, noting
 
     request = comparison_request(
         requested(file, _parsed(settings), seeds=seeds, target=target),
         vary=None if vary is None else _parsed((vary,), "--vary")[0],
-        limit_time=None if limit_time is None else plain_value(limit_time),
+        limit_time=None if limit_time is None else _limit_time(limit_time),
         limit_communications=limit_communications,
     )
     computed, store = _compute(request, how)
     if computed is None:
         return 0
-    result = write_comparison(computed, request, store, figures=how["figures"])
+    with noting(RESUMED):
+        result = write_comparison(computed, request, store, figures=how["figures"])
     if not how["quiet"]:
         from simulator.sweep_terminal import show_comparison
 
@@ -162,6 +165,20 @@ def _parsed(settings: tuple[str, ...], option: str = "--set") -> list[tuple[str,
         raise ScenarioError(str(error).replace("--set", option, 1)) from None
 
 
+def _limit_time(text: str) -> float | str:
+    """A time as a scenario could give it; what is wrong with it otherwise is found there."""
+    from simulator.errors import ScenarioError
+    from simulator.yaml_positions import plain_value
+
+    try:
+        value: float | str | None = plain_value(text)
+    except ValueError as error:
+        raise ScenarioError(f"--limit-time {text[:40]}: {error}") from None
+    if value is None or not text.strip():
+        raise ScenarioError(f"--limit-time: must be a time like 1 h (got {text!r})")
+    return value
+
+
 def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, Store]:
     """Plan and run; None in place of runs when they were only to be listed."""
     from simulator.store import Store
@@ -169,6 +186,7 @@ def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, St
     from simulator.sweep_terminal import list_runs, sweep_progress
     from simulator.sweeps import compute
 
+    hush(how["quiet"])
     plugin: Plugin | None = None
     if how["plugin"] is not None:
         from simulator.plugins import load_plugin

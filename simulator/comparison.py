@@ -25,9 +25,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from simulator.drafts import replacing
 from simulator.errors import ScenarioError
 from simulator.plugins import Plugin
-from simulator.store import Store, replacing
+from simulator.store import Store
 from simulator.sweep_plan import Plan, Request, TargetLevel, label, make_plan, plain_values
 from simulator.sweep_tables import censored, mean_interval, never, times_or_limits
 from simulator.sweeps import Computed, Sweep, compute, requested, tables, write_tables
@@ -229,7 +230,7 @@ def write_comparison(
     )
     with replacing(result.folder) as draft:
         frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
-        write_tables(computed, draft, **frames, pairs=pairs, speedup=result.speedup)
+        write_tables(computed, draft, "compare", **frames, pairs=pairs, speedup=result.speedup)
         if figures:
             from simulator.sweep_figures import draw_comparison
 

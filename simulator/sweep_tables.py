@@ -160,7 +160,7 @@ def curves_table(
     blocks = []
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
-        traces = [read_trace(folders[number] / "trace.csv") for number in done]
+        traces = [store.trace(folders[number]) for number in done]
         for axis in ("time", "communications") if traces else ():
             block = _curve(traces, axis)
             block.insert(0, "runs", len(traces))
@@ -173,11 +173,6 @@ def curves_table(
     table = pd.concat(blocks, ignore_index=True)
     metrics = [f"{m}{end}" for m in METRICS if m in table for end in ("", "_low", "_high")]
     return table[[*plan.axes, "axis", "runs", "x", *metrics]]
-
-
-def read_trace(path: Path) -> pd.DataFrame:
-    """Every number exactly as it was written, whatever the version of pandas."""
-    return pd.read_csv(path, dtype=str).astype("float64")
 
 
 def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -> Floats:

@@ -6,8 +6,6 @@ on where it was.  Its tables and figures live in ``results/sweeps/<name>-<hash8>
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +14,21 @@ from typing import Any
 
 import pandas as pd
 
+from simulator.drafts import replacing
 from simulator.errors import SimulatorError
 from simulator.plugins import Plugin
-from simulator.store import RESULTS_VERSION, SCHEMA_VERSION, Store, replacing, software, write_json
+from simulator.store import (
+    RESULTS_VERSION,
+    SCHEMA_VERSION,
+    Store,
+    hash_of,
+    place_in,
+    software,
+    write_manifest,
+)
 from simulator.sweep_plan import MOST_RUNS, Plan, Request, label, make_plan, read_request
 from simulator.sweep_tables import curves_table, runs_table, summary_table
-from simulator.work import Progress, Run, complete
+from simulator.work import Progress, Run, complete, unfinished
 from simulator.workers import crew_for
 
 
@@ -45,10 +52,11 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computed:
-    """The runs of a plan: where each one is, and the reasons of those that failed."""
+    """The runs of a plan: where each one is, its hash, and the reasons of those that failed."""
 
     plan: Plan
     folders: list[Path]
+    hashes: list[str]
     failures: dict[int, str] = field(default_factory=dict)
     reused: int = 0
 
@@ -117,23 +125,22 @@ def compute(
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
     runs = [Run(run.scenario, store, plugin) for run in plan.runs]
-    folders = [run.place for run in runs]
-    stored = 0 if force else sum(run.is_stored() for run in runs)
-    if stored == len(runs):
-        return Computed(plan, folders, reused=stored)
-    store.check_writable()
-    with crew_for(min(jobs or os.cpu_count() or 1, len(runs) - stored), dask) as crew:
-        failures = complete(runs, crew, force=force, progress=progress)
-    return Computed(plan, folders, failures, reused=stored)
+    missing = list(range(len(runs))) if force else unfinished(runs)
+    failures: dict[int, str] = {}
+    if missing:
+        store.check_writable()
+        with crew_for(min(jobs or os.cpu_count() or 1, len(missing)), dask) as crew:
+            failures = complete(runs, missing, crew, force=force, progress=progress)
+    folders, hashes = [run.place for run in runs], [run.full_hash for run in runs]
+    return Computed(plan, folders, hashes, failures, reused=len(runs) - len(missing))
 
 
 def write_sweep(computed: Computed, store: Store, figures: bool = True) -> Sweep:
     """The tables and figures of a sweep, in its own folder."""
     result = tables(computed, store, "sweep")
     with replacing(result.folder) as draft:
-        write_tables(
-            computed, draft, runs=result.runs, summary=result.summary, curves=result.curves
-        )
+        frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
+        write_tables(computed, draft, "sweep", **frames)
         if figures:
             from simulator.sweep_figures import draw_sweep
 
@@ -146,7 +153,7 @@ def tables(computed: Computed, store: Store, what: str) -> Sweep:
     plan, folders, failures = computed.plan, computed.folders, computed.failures
     runs = runs_table(plan, store, folders, failures)
     return Sweep(
-        folder=store.root / "sweeps" / f"{plan.name}-{_digest(computed, what)[:8]}",
+        folder=place_in(store.root / "sweeps", plan.name, _digest(computed, what)),
         axes=plan.axes,
         runs=runs,
         summary=summary_table(plan, runs),
@@ -154,7 +161,7 @@ def tables(computed: Computed, store: Store, what: str) -> Sweep:
     )
 
 
-def write_tables(computed: Computed, folder: Path, **frames: pd.DataFrame) -> None:
+def write_tables(computed: Computed, folder: Path, what: str, **frames: pd.DataFrame) -> None:
     """Every table as CSV, and what made them."""
     for name, frame in frames.items():
         frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
@@ -162,17 +169,16 @@ def write_tables(computed: Computed, folder: Path, **frames: pd.DataFrame) -> No
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "results_version": RESULTS_VERSION,
+        "hash": _digest(computed, what),
         "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
         "runs": [place.name for place in computed.folders],
         "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
         "software": software(),
     }
-    write_json(folder / "manifest.json", manifest)
+    write_manifest(folder, manifest)
 
 
 def _digest(computed: Computed, what: str) -> str:
     """A sweep is its runs and the keys by which they are told apart."""
-    runs = [folder.name for folder in computed.folders]
     values = [[label(value) for value in run.values.values()] for run in computed.plan.runs]
-    text = json.dumps([what, list(computed.plan.axes), runs, values])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hash_of([what, list(computed.plan.axes), computed.hashes, values])

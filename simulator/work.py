@@ -7,15 +7,19 @@ loses at most the tasks in progress.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from simulator.errors import DamagedError, MissingError, StoreWarning
 from simulator.plugins import Plugin
+from simulator.results import save_result
 from simulator.scenario import Scenario
-from simulator.store import Store
+from simulator.store import TRACE, Store, digest
 from simulator.workers import Crew, Done, Failed, Job, pack, run_all
 
 #: What to tell somebody who interrupts.
@@ -28,17 +32,17 @@ class Task(Protocol):
     """Something to compute and store."""
 
     @property
-    def place(self) -> Path:
-        """Where the result is stored."""
+    def key(self) -> str:
+        """What tells it from every other task."""
 
-    def is_stored(self) -> bool:
-        """Is the result there?"""
+    def check(self) -> None:
+        """Raise MissingError unless the result is stored, DamagedError unless it is whole."""
 
     def job(self) -> Job:
         """What a worker needs."""
 
-    def save(self, outcome: Done) -> None:
-        """Store what a worker sent back."""
+    def save(self, outcome: Done, force: bool = False) -> None:
+        """Store what a worker sent back; ``force``: even if a whole result is there by now."""
 
 
 @dataclass(frozen=True)
@@ -48,40 +52,91 @@ class Run:
     scenario: Scenario
     store: Store
     plugin: Plugin | None = None
+    #: The files that will be read, besides the manifest; all of them for None.
+    reads: tuple[str, ...] | None = (TRACE,)
 
     @cached_property
-    def place(self) -> Path:
-        """The result's folder."""
-        return self.store.folder(self.scenario, self.plugin)
+    def full_hash(self) -> str:
+        """The hash of all that its numbers depend on, as it was when the work began."""
+        return digest(self.scenario, self.plugin)
 
-    def is_stored(self) -> bool:
-        """Is the result there?"""
-        return self.store.has(self.place)
+    @property
+    def key(self) -> str:
+        """Its name and hash."""
+        return f"{self.scenario.name}-{self.full_hash}"
+
+    @property
+    def place(self) -> Path:
+        """The result's folder; saving another one may change where this one goes."""
+        return self.store.place(self.scenario.name, self.full_hash)
+
+    def check(self) -> None:
+        """Raise unless the result is there and whole."""
+        self.store.check(self.place, self.reads)
 
     def job(self) -> Job:
         """The scenario with its files and the plugin."""
         return pack(self.scenario, self.plugin)
 
-    def save(self, outcome: Done) -> None:
+    def save(self, outcome: Done, force: bool = False) -> None:
         """Store the result under the scenario as it was asked for."""
-        result = replace(outcome.result, scenario=self.scenario)
-        self.store.save(result, outcome.wall_time, self.plugin, figures=False)
+        save_result(
+            self.store,
+            replace(outcome.result, scenario=self.scenario),
+            full_hash=self.full_hash,
+            wall_time=outcome.wall_time,
+            plugin=self.plugin,
+            force=force,
+        )
+
+
+def unfinished(tasks: Sequence[Task]) -> list[int]:
+    """Which tasks are not stored; a warning tells of those that are there but of no use."""
+    missing, damaged = list[int](), list[str]()
+    for number, task in enumerate(tasks):
+        try:
+            task.check()
+        except MissingError:
+            missing.append(number)
+        except DamagedError as error:
+            missing.append(number)
+            damaged.append(str(error))
+    if damaged:
+        warn_of_damage(damaged)
+    return missing
+
+
+def warn_of_damage(reasons: Sequence[str]) -> None:
+    """Say what cannot be used and is computed again."""
+    more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+    warnings.warn(f"{reasons[0]}{more}: computed again", StoreWarning, stacklevel=3)
+
+
+@contextmanager
+def noting(note: str) -> Iterator[None]:
+    """Tell somebody who interrupts what remains."""
+    try:
+        yield
+    except BaseException as error:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
 
 
 def complete(
     tasks: Sequence[Task],
+    missing: Sequence[int],
     crew: Crew,
     *,
     force: bool = False,
     progress: Progress | None = None,
 ) -> dict[int, str]:
-    """Do all tasks that are not stored, or all with ``force``; the failed ones, and why."""
-    missing = [n for n, task in enumerate(tasks) if force or not task.is_stored()]
+    """Do those of the tasks that are missing; the failed ones, and why."""
     report = progress or (lambda done, running, failed: None)
     done, running = len(tasks) - len(missing), 0
     failures: dict[int, str] = {}
     report(done, running, 0)
-    try:
+    with noting(RESUMED):
         for position, outcome in run_all([tasks[n].job for n in missing], crew):
             number = missing[position]
             if outcome is None:
@@ -91,10 +146,7 @@ def complete(
                 failures[number] = outcome.reason
             else:
                 running -= 1
-                tasks[number].save(outcome)
+                tasks[number].save(outcome, force)
                 done += 1
             report(done, running, len(failures))
-    except BaseException as error:
-        error.add_note(RESUMED)
-        raise
     return failures

@@ -7,15 +7,22 @@ no shared store.  A run travels as text and bytes.  What comes back is saved by 
 
 from __future__ import annotations
 
+import asyncio
 import multiprocessing
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +30,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from simulator.drafts import scratch, sweep_up_scratch
 from simulator.errors import SimulatorError
 from simulator.plugins import Plugin, load_plugin
 from simulator.scenario import Scenario
-from simulator.scenario_file import load_scenario
+from simulator.scenario_file import dump_scenario, load_scenario
 from simulator.simulation import run
-from simulator.store import write_inputs
+from simulator.store import input_names
 
 #: Each worker computes on one core; a numerical library that takes them all slows the others down.
 _ONE_THREAD = dict.fromkeys(
@@ -63,15 +71,15 @@ class RunJob:
 
     def execute(self) -> Outcome:
         """Unpack the scenario and run it."""
-        with tempfile.TemporaryDirectory(prefix="murmuration-") as folder:
+        with scratch() as folder:
             try:
                 for name, content in self.files.items():
-                    path = Path(folder) / name
+                    path = folder / name
                     path.parent.mkdir(exist_ok=True)
                     path.write_bytes(content)
-                plugin = _unpack_plugin(self, Path(folder))
+                plugin = _unpack_plugin(self, folder)
                 rules = plugin.rules if plugin is not None else ()
-                scenario = load_scenario(Path(folder) / "scenario.yaml", known_rules=rules)
+                scenario = load_scenario(folder / "scenario.yaml", known_rules=rules)
                 started = time.perf_counter()
                 result = run(scenario, plugin=plugin)
                 return Done(result, time.perf_counter() - started)
@@ -106,16 +114,22 @@ def reason_for(error: Exception) -> str:
 
 def pack(scenario: Scenario, plugin: Plugin | None) -> RunJob:
     """Make a run ready to travel."""
-    with tempfile.TemporaryDirectory() as folder:
-        write_inputs(scenario, Path(folder))
-        paths = [path for path in Path(folder).rglob("*") if path.is_file()]
-        files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    names = input_names(scenario)
+    files = {name: _content(path) for path, name in names.items()}
+    files["scenario.yaml"] = dump_scenario(scenario, names).encode()
     if plugin is None:
         return RunJob(files, None, None, None)
     path = Path(plugin.reference)
     if path.suffix == ".py":
-        return RunJob(files, path.name, path.read_bytes(), plugin.sha256)
+        return RunJob(files, path.name, _content(path), plugin.sha256)
     return RunJob(files, plugin.reference, None, plugin.sha256)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SimulatorError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def _execute(job: Job) -> Outcome:
@@ -168,7 +182,7 @@ class LocalCrew:
 
     def submit(self, job: Job) -> Future[Outcome]:
         """Send a job out; a worker process is started where there are fewer than allowed."""
-        with _environment(_ONE_THREAD):
+        with _environment(_ONE_THREAD), _no_interrupts():
             try:
                 return self._pool.submit(_execute, job)
             except BrokenProcessPool:  # a worker died while it had nothing to do
@@ -185,6 +199,7 @@ class LocalCrew:
         for process in list((self._pool._processes or {}).values()):
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        sweep_up_scratch()  # what they were working in
 
     def __enter__(self) -> Self:
         return self
@@ -208,6 +223,16 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """Ctrl-C waits, also in processes that are started meanwhile, until they are prepared."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _prepare_worker() -> None:
@@ -236,6 +261,7 @@ class DaskCrew:
             raise SimulatorError(
                 "--dask needs the package distributed: pip install 'murmuration[dask]'"
             ) from None
+        _reach(address)
         try:
             self._client: Any = Client(address, timeout=10, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -264,6 +290,28 @@ class DaskCrew:
     ) -> None:
         self._executor.shutdown(wait=kind is None)
         self._client.close(timeout=5)
+
+
+def _reach(address: str) -> None:
+    """Connect once before a client is made: one that fails half-way hangs when Python ends."""
+    from distributed.comm import connect
+    from distributed.security import Security
+
+    async def try_it() -> None:
+        arguments = Security().get_connection_args("client")
+        comm = await connect(address, timeout=5, **arguments)
+        await comm.close()
+
+    try:
+        with ThreadPoolExecutor(1) as thread:  # the caller may have an event loop of its own
+            thread.submit(asyncio.run, try_it()).result()
+    except OSError as error:
+        raise SimulatorError(f"--dask {address}: no scheduler answers: {error}") from None
+    except Exception as error:  # a protocol that needs more than an address, or none at all
+        raise SimulatorError(
+            f"--dask {address}: cannot be used: {reason_for(error)[:300]}; allowed: the address of "
+            "a scheduler, like tcp://10.0.0.1:8786"
+        ) from None
 
 
 # --- all jobs of a sweep ------------------------------------------------------------------------
