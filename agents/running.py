@@ -68,7 +68,9 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
         functions["introduce"] = wrap(rule.introduce)
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
-    return compiling.Functions(f"rule_{rule.kind}", layout, functions, bodies, compiling.source_of(rule))
+    return compiling.Functions(
+        f"rule_{rule.kind}", layout, functions, bodies, compiling.source_of(rule)
+    )
 
 
 class _Draft:

@@ -50,7 +50,7 @@ def main() -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
     signal.signal(signal.SIGINT, _leave)
     signal.signal(signal.SIGTERM, _leave)
-    from simulator.cli import commands
+    from simulator.cli.commands import commands
 
     _show_warnings()
     try:

@@ -11,19 +11,19 @@ from click.testing import CliRunner
 from scipy import stats
 
 from simulator import compare
-from simulator.cli import commands
-from simulator.comparison import (
+from simulator.cli.commands import commands
+from simulator.errors import ScenarioError
+from simulator.runs.run import run
+from simulator.scenario.files import load_scenario
+from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
     geometric_mean,
     pairs_table,
     speedup_table,
 )
-from simulator.errors import ScenarioError
-from simulator.scenario_file import load_scenario
-from simulator.simulation import run
-from simulator.sweep_plan import Request, make_plan
-from simulator.sweep_tables import summary_table
+from simulator.sweeps.plan import Request, make_plan
+from simulator.sweeps.tables import summary_table
 from tests.sweeping import ROOT, write_tiny
 
 NAN = float("nan")

@@ -15,8 +15,8 @@ from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
 from simulator.errors import DivergenceError
-from simulator.scenario import Scenario
-from simulator.simulation import Result, run
+from simulator.runs.run import Result, run
+from simulator.scenario.schema import Scenario
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
@@ -326,7 +326,7 @@ def test_a_queue_that_is_too_small_grows(monkeypatch):
 
 def test_help_does_not_import_numba():
     code = (
-        "import sys; from simulator.cli import commands\n"
+        "import sys; from simulator.cli.commands import commands\n"
         "import simulator.engines.compiled\n"
         "assert 'numba' not in sys.modules"
     )

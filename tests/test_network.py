@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from types import SimpleNamespace
-
 from agents.gossip import AnswersThenSolves
 from agents.messages import HELLO, REQUEST, Message, Sheets
 from simulator.engines.reference.network import Links, Timeline, loss_model
-from simulator.scenario import GilbertElliott, Network, RateLoss
+from simulator.scenario.schema import GilbertElliott, Network, RateLoss
 from simulator.seeds import Streams
 
 #: Each statistical test fails by chance with a probability of about 1e-5; seeds are fixed anyway.

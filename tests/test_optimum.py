@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 from scipy.sparse import csr_array
 
-import simulator.central
-import simulator.optimum
+import simulator.theory.central
+import simulator.theory.objectives
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.optimum import Objective, cl_optimum, consensus_model, mp_optimum
-from simulator.problem import DataSets, Problem
-from simulator.scenario import Scenario
+from simulator.problem.problem import DataSets, Problem
+from simulator.scenario.schema import Scenario
+from simulator.theory.objectives import Objective, cl_optimum, consensus_model, mp_optimum
 from tests.conftest import LINEAR, problem_of
 
 NAMES = list(LOSSES)
@@ -99,7 +99,9 @@ def certificate(problem, mu, Theta, kink=1e-7):
 
 # --- objectives ----------------------------------------------------------------------------------
 def test_objectives_equal_double_loops(rng, monkeypatch):
-    monkeypatch.setattr(simulator.optimum, "BLOCK", 8)  # several blocks, the last one not full
+    monkeypatch.setattr(
+        simulator.theory.objectives, "BLOCK", 8
+    )  # several blocks, the last one not full
     problem = make_problem(rng, "hinge", n=7, p=3, density=0.7)
     Theta, W, mu = rng.normal(size=(7, 3)), problem.W.toarray(), 0.3
     attachment = sum(
@@ -147,7 +149,7 @@ def test_mp_optimum_by_conjugate_gradients_agrees(rng, monkeypatch):
     ring = np.roll(np.eye(n), 1, axis=1)
     problem = make_problem(rng, n=n, p=2, W=ring + ring.T)
     direct = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
-    monkeypatch.setattr(simulator.optimum, "DIRECT_AGENTS", 10)
+    monkeypatch.setattr(simulator.theory.objectives, "DIRECT_AGENTS", 10)
     iterative = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
     assert np.abs(iterative - direct).max() > 0  # it was the other method
     np.testing.assert_allclose(iterative, direct, rtol=0, atol=1e-9)
@@ -244,7 +246,7 @@ def test_cl_optimum_agrees_with_a_general_optimiser(name, rng):
 def test_cl_optimum_is_the_same_with_blocks_instead_of_factors(name, rng, monkeypatch):
     problem = make_problem(rng, name, n=12, p=3, sizes=[20, 1, 0, 7, 9, 3, 0, 2, 15, 4, 4, 5])
     dense = cl_optimum(problem, 0.2)
-    monkeypatch.setattr(simulator.central, "DENSE_POINTS", 0)
+    monkeypatch.setattr(simulator.theory.central, "DENSE_POINTS", 0)
     np.testing.assert_allclose(cl_optimum(problem, 0.2), dense, rtol=0, atol=1e-7)
 
 

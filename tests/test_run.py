@@ -13,10 +13,10 @@ from scipy import stats
 from agents.rule import Rule
 from simulator import setup
 from simulator.errors import DivergenceError, ScenarioError
-from simulator.metrics import Metrics
-from simulator.problem import DataSets
+from simulator.problem.problem import DataSets
+from simulator.runs.run import run
 from simulator.seeds import Streams
-from simulator.simulation import run
+from simulator.theory.metrics import Metrics
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 
@@ -350,7 +350,7 @@ class Exploding(Rule):
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a_model_that_is_not_finite_stops_the_run(monkeypatch, mode):
     monkeypatch.setattr(setup, "RULES", {"exploding": Exploding})
-    monkeypatch.setattr("simulator.simulation.RULES", {"exploding": Exploding})
+    monkeypatch.setattr("simulator.runs.run.RULES", {"exploding": Exploding})
     scenario = build(MEANS, algorithm={"kind": "exploding", "mode": mode}, network={"latency": 0.1})
     with pytest.raises(DivergenceError, match=r"agent \d+ is no longer finite at time .* s, after"):
         run(scenario)

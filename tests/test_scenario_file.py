@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import ScenarioError
-from simulator.scenario import Scenario
-from simulator.scenario_file import (
+from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
     json_schema,
@@ -24,7 +23,8 @@ from simulator.scenario_file import (
     scenario_files,
     scenario_hash_payload,
 )
-from simulator.yaml_positions import read_yaml
+from simulator.scenario.schema import Scenario
+from simulator.scenario.yaml_positions import read_yaml
 
 ROOT = Path(__file__).parents[1]
 VALID = sorted((ROOT / "tests/valid").glob("*.yaml"))

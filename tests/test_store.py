@@ -17,17 +17,17 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from simulator import store as store_module
 from simulator import sweep
-from simulator.cli import commands
-from simulator.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
+from simulator.cli.commands import commands
 from simulator.errors import DamagedError, MissingError, StoreError, StoreWarning
-from simulator.results import load_result, save_result
-from simulator.scenario_file import load_scenario
-from simulator.simulation import run
-from simulator.store import MANIFEST, Store, Stored, digest, read_checked, read_manifest
-from simulator.work import Run, unfinished
-from simulator.workers import Done, pack
+from simulator.runs.results import load_result, save_result
+from simulator.runs.run import run
+from simulator.scenario.files import load_scenario
+from simulator.store import store as store_module
+from simulator.store.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
+from simulator.store.store import MANIFEST, Store, Stored, digest, read_checked, read_manifest
+from simulator.sweeps.work import Run, unfinished
+from simulator.sweeps.workers import Done, pack
 from tests.conftest import MEANS, build
 from tests.sweeping import ROOT, write_tiny
 
@@ -356,7 +356,7 @@ def test_what_another_process_stored_meanwhile_stays(stored, result):
 # --- the layers ---------------------------------------------------------------------------------
 def test_the_store_builds_no_problems_and_draws_nothing():
     code = (
-        "import sys, simulator.store\n"
+        "import sys, simulator.store.store\n"
         "above = {'tasks', 'simulation', 'figures', 'results', 'work', 'workers', 'engine'}\n"
         "print(sorted(above & {name.removeprefix('simulator.') for name in sys.modules}),\n"
         "      'matplotlib' in sys.modules)"

@@ -17,15 +17,15 @@ from click.testing import CliRunner
 from scipy import stats
 
 from simulator import sweep
-from simulator.cli import commands
+from simulator.cli.commands import commands
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.plugins import load_plugin
-from simulator.scenario_file import dump_scenario, load_scenario, scenario_hash_payload
-from simulator.simulation import run
-from simulator.store import Store
-from simulator.sweep_plan import Request, TargetLevel, make_plan, read_request
-from simulator.sweep_tables import _curve, mean_interval
-from simulator.workers import Done, Failed, LocalCrew, pack, run_all
+from simulator.runs.plugins import load_plugin
+from simulator.runs.run import run
+from simulator.scenario.files import dump_scenario, load_scenario, scenario_hash_payload
+from simulator.store.store import Store
+from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
+from simulator.sweeps.tables import _curve, mean_interval
+from simulator.sweeps.workers import Done, Failed, LocalCrew, pack, run_all
 from tests.sweeping import GRID, command, sweep_tables, table_bytes, write_tiny
 
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
@@ -367,7 +367,7 @@ def test_a_failed_run_shows_in_the_exit_code(tiny: Path, monkeypatch: pytest.Mon
             yield number, None
             yield number, Failed("no luck")
 
-    monkeypatch.setattr("simulator.work.run_all", fail)
+    monkeypatch.setattr("simulator.sweeps.work.run_all", fail)
     words = ["sweep", str(tiny), "--seeds", "2", "--out", str(tiny.parent / "results")]
     result = CliRunner().invoke(commands, words, standalone_mode=False)
     assert result.return_value == 1

@@ -15,10 +15,10 @@ from scipy import stats
 
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError
-from simulator.problem import Problem
-from simulator.scenario import Scenario
+from simulator.problem.problem import Problem
+from simulator.problem.tasks import build_problem, confidence
+from simulator.scenario.schema import Scenario
 from simulator.seeds import NAMES, Streams
-from simulator.tasks import build_problem, confidence
 
 LEVEL = 1e-4
 STATIONS = Path(__file__).parent.parent / "scenarios" / "data"

@@ -10,12 +10,12 @@ from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
 from simulator.errors import ScenarioError
-from simulator.graphs import mirror
-from simulator.laws import FactorLaw, Law
-from simulator.optimum import mp_optimum
-from simulator.problem import Floats, Problem
-from simulator.scenario import NormalStart, PropagatedStart, Scenario
+from simulator.problem.graphs import mirror
+from simulator.problem.problem import Floats, Problem
+from simulator.scenario.laws import FactorLaw, Law
+from simulator.scenario.schema import NormalStart, PropagatedStart, Scenario
 from simulator.seeds import Streams
+from simulator.theory.objectives import mp_optimum
 
 
 @dataclass(frozen=True)

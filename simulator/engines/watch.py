@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.compiling import floats, kernel
-from simulator.metrics import Target
+from simulator.theory.metrics import Target
 
 Floats = NDArray[np.float64]
 

@@ -26,9 +26,9 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import separators
-from simulator.scenario import Scenario
-from simulator.sweep_tables import last_values, mean_interval
-from simulator.work import Run
+from simulator.scenario.schema import Scenario
+from simulator.sweeps.tables import last_values, mean_interval
+from simulator.sweeps.work import Run
 
 METHODS = ("solitary", "consensus", "mp", "cl")
 NAMES = {

@@ -16,16 +16,23 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from simulator.figures import BLUE, GREEN, GREY, ORANGE
+from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
-from simulator.scenario import Scenario
-from simulator.scenario_file import scenario_hash_payload
-from simulator.store import RESULTS_VERSION, TRACE, Store, hash_of, read_checked, write_checked
-from simulator.sweep_tables import mean_interval
-from simulator.work import Run, Task
-from simulator.workers import Done, Failed, Outcome, reason_for
+from simulator.scenario.files import scenario_hash_payload
+from simulator.scenario.schema import Scenario
+from simulator.store.store import (
+    RESULTS_VERSION,
+    TRACE,
+    Store,
+    hash_of,
+    read_checked,
+    write_checked,
+)
+from simulator.sweeps.tables import mean_interval
+from simulator.sweeps.work import Run, Task
+from simulator.sweeps.workers import Done, Failed, Outcome, reason_for
 
 #: How each method looks in every figure: colour, line, marker; apart also in black and white.
 LOOKS: dict[str, dict[str, Any]] = {

@@ -10,11 +10,11 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from simulator.drafts import replacing_file
 from simulator.errors import StoreWarning
 from simulator.paper.choices import Choices
 from simulator.paper.experiment import Paper
-from simulator.store import RESULTS_VERSION
+from simulator.store.drafts import replacing_file
+from simulator.store.store import RESULTS_VERSION
 
 
 def provenance(paper: Paper) -> str:

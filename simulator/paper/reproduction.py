@@ -13,9 +13,8 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from simulator.drafts import replacing_file
 from simulator.errors import SimulatorError
-from simulator.figures import STYLE
+from simulator.figures.run import STYLE
 from simulator.paper.beyond import Beyond
 from simulator.paper.choices import DEFAULT_FILE, load_choices
 from simulator.paper.claims import SOURCES, claims_table
@@ -37,9 +36,10 @@ from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.theorem import TheoremOne
 from simulator.paper.tuning import Tuning
-from simulator.store import Store
-from simulator.work import Progress, complete, unfinished
-from simulator.workers import Crew, LocalCrew
+from simulator.store.drafts import replacing_file
+from simulator.store.store import Store
+from simulator.sweeps.work import Progress, complete, unfinished
+from simulator.sweeps.workers import Crew, LocalCrew
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
     kind.id: kind

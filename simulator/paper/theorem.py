@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from simulator.paper.experiment import LOOKS, Experiment, Tables, summary, with_interval
 from simulator.paper.problems import moons
-from simulator.store import MODELS
-from simulator.work import Run
+from simulator.store.store import MODELS
+from simulator.sweeps.work import Run
 
 
 class TheoremOne(Experiment):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from agents.compiling import floats, kernel
-from simulator import laws
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
-from simulator.laws import Floats
+from simulator.scenario import laws
+from simulator.scenario.laws import Floats
 
 #: The streams, as rows of a matrix.
 CLOCK, PEERS, LOSS, LATENCY, COMPUTE = range(5)

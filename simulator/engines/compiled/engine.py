@@ -31,7 +31,7 @@ from simulator.engines.compiled.world import (
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
-from simulator.problem import Floats
+from simulator.problem.problem import Floats
 
 #: Seconds between two returns to Python, where Ctrl-C is noticed.
 BREATH = 0.2

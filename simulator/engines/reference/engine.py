@@ -20,8 +20,8 @@ from simulator.engines.reference.steps import steps_for
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
-from simulator.laws import Constant, sampler, stream
-from simulator.problem import Floats
+from simulator.problem.problem import Floats
+from simulator.scenario.laws import Constant, sampler, stream
 
 
 class SimpyEngine:

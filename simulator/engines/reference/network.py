@@ -17,8 +17,8 @@ from simpy.events import NORMAL, EventPriority
 
 from agents.messages import HELLO, Message
 from simulator.engines.setup import Setup
-from simulator.laws import sampler, stream
-from simulator.scenario import GilbertElliott, RateLoss
+from simulator.scenario.laws import sampler, stream
+from simulator.scenario.schema import GilbertElliott, RateLoss
 
 #: Among the events of one instant: halts come first, samples last.
 FIRST, LAST = EventPriority(-1), EventPriority(2)
