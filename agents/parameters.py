@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 
@@ -31,16 +31,34 @@ def report(problems: list[tuple[str, str]]) -> None:
         raise PydanticCustomError("problems", "{text}", {"text": text, "problems": problems})
 
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+#: Sizes of numbers other than 0: squares, products and quotients of two are numbers all the same.
+LEAST, MOST = 1e-100, 1e100
+#: Whole numbers up to here are exact as floats, which the compiled engine compares.
+MOST_COUNT = 2**53
+#: Agents and dimensions are indices of sparse matrices.
+MOST_INDEX = 2**31 - 1
+
+
+def _of_sane_size(value: float) -> float:
+    if value != 0 and not LEAST <= abs(value) <= MOST:
+        raise ValueError(f"must lie between {LEAST:g} and {MOST:g} in size")
+    return value
+
+
+sane = AfterValidator(_of_sane_size)
+Positive = Annotated[float, Field(gt=0), sane]
+NonNegative = Annotated[float, Field(ge=0), sane]
+#: Strictly between 0 and 1.
+Share = Annotated[float, Field(gt=0, lt=1), sane]
 Probability = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
+Index = Annotated[int, Field(ge=1, le=MOST_INDEX)]
 
 
 class TradeOff(Strict):
     """Parameters of a rule on Q_MP or Q_CL: the trade-off as α or as μ = (1 − α)/α."""
 
-    alpha: Annotated[float, Field(gt=0, lt=1)] | None = None
+    alpha: Share | None = None
     """The trade-off of model propagation, 0 < α < 1; 0.99 where neither α nor μ is given."""
     mu: Positive | None = None
     """The trade-off μ = (1 − α)/α, instead of α."""

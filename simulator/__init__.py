@@ -17,8 +17,7 @@ _HOMES = {
     "SimulatorError": "simulator.errors",
     "Sweep": "simulator.sweeps.sweep",
     "compare": "simulator.sweeps.comparison",
-    "load_plugin": "simulator.runs.plugins",
-    "load_scenario": "simulator.scenario.files",
+    "load_scenario": "simulator.runs.scenarios",
     "run": "simulator.runs.run",
     "sweep": "simulator.sweeps.sweep",
 }

@@ -13,11 +13,11 @@ from hypothesis.extra.numpy import arrays
 from pydantic import TypeAdapter
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
+from simulator.scenario.problem import Graph
 
 from simulator.errors import ScenarioError
 from simulator.problem import generators
 from simulator.problem.graphs import build_graph, connected_parts, mirror
-from simulator.scenario.problem import Graph
 
 SCHEMA = TypeAdapter(Graph)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Discriminator, Tag
+from pydantic import Discriminator, Field, Tag
 
-from agents.parameters import Count, Positive, Strict
+from agents.parameters import Positive, Strict
 from agents.rule import (
     SOLVE_THEN_ANSWER,
     Floats,
@@ -27,7 +27,7 @@ Z_I, Z_J, DUAL_I, DUAL_J = range(4)
 class GradientSteps(Strict):
     """A few (sub)gradient steps instead of the exact proximal step."""
 
-    gradient_steps: Count
+    gradient_steps: Annotated[int, Field(ge=1, le=1_000_000)]
     """How many."""
 
 

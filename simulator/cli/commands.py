@@ -15,7 +15,6 @@ from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.plugins import Plugin
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -57,7 +56,7 @@ def run_command(
     settings: tuple[str, ...],
     seed: int | None,
     out: Path,
-    plugin: str | None,
+    plugins: tuple[str, ...],
     force: bool,
     as_json: bool,
     quiet: bool,
@@ -78,9 +77,9 @@ def run_command(
     from simulator.sweeps.work import Run, noting, unfinished
 
     hush(quiet)
-    scenario, loaded = _load(scenario_file, settings, seed, plugin)
+    scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
-    task = Run(scenario, store, loaded, reads=None)
+    task = Run(scenario, store, reads=None)
     reused = not force and not unfinished([task])
     if reused:
         folder = task.place
@@ -92,13 +91,12 @@ def run_command(
         store.check_writable()
         started = time.perf_counter()
         with run_progress(scenario, visible=not (quiet or as_json)) as progress:
-            result = run(scenario, plugin=loaded, progress=progress)
+            result = run(scenario, progress=progress)
         folder = save_result(
             store,
             result,
             full_hash=task.full_hash,
             wall_time=time.perf_counter() - started,
-            plugin=loaded,
             figures=figures,
             force=force,
         )
@@ -122,7 +120,7 @@ def _report(
 @commands.command("validate")
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plugin_option
-def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
+def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     """Check scenarios, sweeps and choices without running them; all errors of all are shown.
 
     \b
@@ -131,9 +129,10 @@ def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
     """
     from simulator.errors import ScenarioError
     from simulator.paper.choices import is_choices, load_choices
+    from simulator.runs.plugins import load_plugins
     from simulator.sweeps.plan import make_plan, read_request
 
-    loaded = _load_plugin(plugin)
+    loaded = load_plugins(plugins)
     wrong = 0
     for file in files:
         try:
@@ -150,33 +149,28 @@ def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
 
 
 @commands.command("schema")
-def schema_command() -> None:
+@plugin_option
+def schema_command(plugins: tuple[str, ...]) -> None:
     """Print the JSON Schema of scenario files, for editors.
 
     \b
     Example:
       python -m simulator schema > scenarios/scenario.schema.json
     """
+    from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
-
-
-def _load_plugin(reference: str | None) -> Plugin | None:
-    if reference is None:
-        return None
-    from simulator.runs.plugins import load_plugin
-
-    return load_plugin(reference)
+    schema = json_schema(schema_for(load_plugins(plugins)))
+    click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
 
 
 def _load(
-    file: Path, settings: tuple[str, ...], seed: int | None, plugin: str | None
-) -> tuple[Scenario, Plugin | None]:
+    file: Path, settings: tuple[str, ...], seed: int | None, plugins: tuple[str, ...]
+) -> Scenario:
     from simulator.errors import ScenarioError
-    from simulator.scenario.files import load_scenario, parse_override
+    from simulator.runs.scenarios import load_scenario
+    from simulator.scenario.files import parse_override
 
-    loaded = _load_plugin(plugin)
     overrides: dict[str, Any] = {}
     for setting in settings:
         key, values = parse_override(setting)
@@ -189,5 +183,4 @@ def _load(
         if "seed" in overrides:
             raise ScenarioError("--seed and --set seed=… are the same; give one")
         overrides["seed"] = seed
-    rules = loaded.rules if loaded is not None else ()
-    return load_scenario(file, overrides, known_rules=rules), loaded
+    return load_scenario(file, overrides, plugins=plugins)

@@ -41,8 +41,11 @@ set_option = click.option(
 )
 plugin_option = click.option(
     "--plugin",
+    "plugins",
+    multiple=True,
     metavar="FILE_OR_MODULE",
-    help="Python code with rules of your own (RULES = {...}); it is imported, so it runs.",
+    help="Python code with rules, losses, tasks, graphs, laws or metrics of your own; it is "
+    "imported, so it runs.  May be repeated.",
 )
 jobs_option = click.option(
     "--jobs",

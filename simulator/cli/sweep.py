@@ -12,7 +12,6 @@ import click
 from simulator.cli.options import hush, jobs_option, out_option, plugin_option
 
 if TYPE_CHECKING:
-    from simulator.runs.plugins import Plugin
     from simulator.store.store import Store
     from simulator.sweeps.plan import Plan, Request
     from simulator.sweeps.sweep import Computed
@@ -182,31 +181,27 @@ def _limit_time(text: str) -> float | str:
 def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, Store]:
     """Plan and run; None in place of runs when they were only to be listed."""
     from simulator.cli.sweep_terminal import list_runs, sweep_progress
+    from simulator.runs.plugins import load_plugins
     from simulator.store.store import Store
     from simulator.sweeps.plan import MOST_RUNS, make_plan, outline
     from simulator.sweeps.sweep import compute
 
     hush(how["quiet"])
-    plugin: Plugin | None = None
-    if how["plugin"] is not None:
-        from simulator.runs.plugins import load_plugin
-
-        plugin = load_plugin(how["plugin"])
+    plugins = load_plugins(how["plugins"])
     store = Store(how["out"])
     if how["max_runs"] is not None:
         request = replace(request, max_runs=how["max_runs"])
     if how["dry_run"] and request.runs > MOST_RUNS:
-        click.echo("\n".join(outline(request, plugin)))
+        click.echo("\n".join(outline(request, plugins)))
         return None, store
-    plan: Plan = make_plan(request, plugin)
+    plan: Plan = make_plan(request, plugins)
     if how["dry_run"]:
-        list_runs(plan, store, plugin)
+        list_runs(plan, store)
         return None, store
     with sweep_progress(plan.name, len(plan.runs), visible=not how["quiet"]) as progress:
         computed = compute(
             plan,
             store,
-            plugin=plugin,
             jobs=how["jobs"],
             dask=how["dask"],
             force=how["force"],

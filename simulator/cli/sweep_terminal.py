@@ -17,7 +17,6 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from simulator.figures.sweep import speedup_text
-from simulator.runs.plugins import Plugin
 from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison
 from simulator.sweeps.plan import Plan, label
@@ -60,12 +59,12 @@ def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | 
         yield show
 
 
-def list_runs(plan: Plan, store: Store, plugin: Plugin | None) -> None:
+def list_runs(plan: Plan, store: Store) -> None:
     """``--dry-run``: one line a run."""
     console = Console(highlight=False, soft_wrap=True)
     stored = 0
     for run in plan.runs:
-        folder = store.folder(run.scenario, plugin)
+        folder = store.folder(run.scenario)
         there = store.has(folder)
         stored += there
         values = [f"{key}={label(value)}" for key, value in run.values.items()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +11,11 @@ from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
 from simulator.errors import ScenarioError
-from simulator.problem.graphs import mirror
+from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
-from simulator.scenario.laws import FactorLaw, Law
-from simulator.scenario.schema import NormalStart, PropagatedStart, Scenario
+from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.laws import Law
+from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
 
@@ -92,8 +94,12 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
     """
     rng, n = streams.rates, problem.n
     rates = _per_agent(scenario.clock.rate, rng, n, "clock.rate")
-    latency_factors = _factors(scenario.network.latency.per_agent, rng, n, "network.latency")
-    compute_factors = _factors(scenario.compute.time.per_agent, rng, n, "compute.time")
+    latency_factors = _factors(
+        getattr(scenario.network.latency, "per_agent", None), rng, n, "network.latency"
+    )
+    compute_factors = _factors(
+        getattr(scenario.compute.time, "per_agent", None), rng, n, "compute.time"
+    )
     link_factors = _link_factors(scenario, problem, rng)
     models, copies = first_models(scenario, problem, streams.data)
     W = problem.W
@@ -114,7 +120,7 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
     )
 
 
-def _factors(law: FactorLaw | None, rng: np.random.Generator, n: int, key: str) -> Floats | None:
+def _factors(law: Law[Any] | None, rng: np.random.Generator, n: int, key: str) -> Floats | None:
     return None if law is None else _per_agent(law, rng, n, f"{key}.per_agent")
 
 
@@ -134,7 +140,7 @@ def _link_factors(scenario: Scenario, problem: Problem, rng: np.random.Generator
 
 
 def _per_agent(
-    law: Law, rng: np.random.Generator, n: int, key: str, whose: str = "agent"
+    law: Law[Any], rng: np.random.Generator, n: int, key: str, whose: str = "agent"
 ) -> Floats:
     values = law.draw(rng, n)
     if not np.all((values > 0) & np.isfinite(values)):
@@ -159,7 +165,7 @@ def first_models(
         if isinstance(start, PropagatedStart):
             mu = (1 - start.alpha) / start.alpha
         else:
-            mu = scenario.algorithm.trade_off
+            mu = scenario.algorithm.trade_off  # type: ignore[attr-defined]
         models = mp_optimum(problem.W, problem.confidence, problem.solitary, mu)
         return models, models[neighbour]
     copied = neighbour if start == "known" else owner

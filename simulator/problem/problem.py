@@ -16,6 +16,11 @@ Floats = NDArray[np.float64]
 Point = tuple[Floats | None, Floats]
 
 
+def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each agent's points begin, (n + 1), from their numbers (n)."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+
+
 class DataSets(Sequence[Point]):
     """The agents' data sets, stored end to end; item i is agent i's ``(X, y)``.
 

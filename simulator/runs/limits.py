@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from agents.rule import SOLVE_THEN_ANSWER
+from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.scenario.schema import MOST_SAMPLES, GilbertElliott, Scenario, stands_still
-from simulator.setup import Setup
 
 #: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
 _MESSAGE = {"simpy": 600, "compiled": 100}
@@ -25,7 +26,7 @@ def check_run(setup: Setup) -> None:
     if setup.scenario.engine == "simpy":
         agents, links = len(setup.rates), len(setup.neighbours)
         what = f"{agents:,} agents with {links // 2:,} links (engine: compiled needs far less)"
-        require_memory(agents * _AGENT + links * _LINK * setup.rule.VECTORS, what)
+        require_memory(agents * _AGENT + links * _LINK * setup.rule.vectors, what)
     if setup.scenario.algorithm.mode == "async":
         _clocks_advance(setup)
         _messages_fit(setup)
@@ -101,7 +102,9 @@ def _most_communications_a_second(setup: Setup) -> float:
     computing = least[1] * scenario.compute.time.mean_value
     if scenario.algorithm.mode == "async":
         ticking = 2 * float(setup.rates.sum())  # a request and a reply
-        if setup.rule.SOLVES == "before" and computing > 0:  # every message follows a solve
+        if (
+            setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0
+        ):  # every message follows a solve
             return min(ticking, len(setup.rates) / computing)
         return ticking
     network = scenario.network

@@ -1,59 +1,257 @@
-"""Rules of the user's own: a Python file or module with ``RULES = {"name": class}``."""
+"""What the user adds: Python files, modules or classes with kinds of their own.
+
+Importing a file runs the user's code: that is why a plugin is named on the command line or from
+Python, and can never be named in a scenario file.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import importlib
 import importlib.util
-from dataclasses import dataclass
+import inspect
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from agents.rule import Rule
+from agents import discovery
+from agents.losses import LOSSES
+from agents.rule import PROTOCOLS, TELL, Rule
+from agents.rules import RULES
 from simulator.errors import SimulatorError
-from simulator.scenario.schema import BUILT_IN
+from simulator.problem.graphs import GRAPHS
+from simulator.problem.tasks import TASKS
+from simulator.scenario.algorithm import blocks
+from simulator.scenario.kinds import BASES, Kinds
+from simulator.scenario.laws import LAWS
+from simulator.scenario.schema import Scenario, scenario_type
+from simulator.theory.metrics import METRICS
+
+#: All kinds that are built in.
+BUILT_IN = Kinds(
+    *(tuple(family.values()) for family in (TASKS, GRAPHS, RULES, LOSSES, LAWS, METRICS))
+)
+#: How a plugin may be given: a file, a module (or its name), or a class.
+Reference = str | Path | ModuleType | type
 
 
 @dataclass(frozen=True)
-class Plugin:
-    """The rules of one file or module, and the SHA-256 of its source."""
+class Plugins:
+    """What plugins bring, and the files behind it."""
 
-    reference: str
-    rules: dict[str, type[Rule]]
-    sha256: str
+    kinds: Kinds = Kinds()
+    #: As they were given, for messages.
+    references: tuple[str, ...] = ()
+    #: Name and content of every file, for workers; None where a class has no file of its own.
+    files: tuple[tuple[str, bytes], ...] | None = ()
+    sha256: str | None = field(default=None)
+
+    def __bool__(self) -> bool:
+        return bool(self.references)
 
 
-def load_plugin(reference: str) -> Plugin:
-    """Import ``FILE.py`` or ``package.module`` and take its ``RULES``.
+#: How plugins may be given to a function.
+Given = Plugins | Iterable[Reference] | Reference | None
 
-    Importing runs the user's code: that is why a plugin is named on the command line and can
-    never be named in a scenario file.
-    """
-    try:
-        module = _import(reference)
-    except Exception as error:
+
+@cache
+def schema_for(plugins: Plugins | None = None) -> type[Scenario]:
+    """The class of scenarios that may name all built-in kinds and those of the plugins."""
+    plugins = plugins or None
+    return scenario_type(BUILT_IN if plugins is None else BUILT_IN + plugins.kinds, plugins)
+
+
+def load_plugins(references: Given) -> Plugins | None:
+    """Import plugins and take the kinds that they define; None where there are none."""
+    if references is None or isinstance(references, Plugins):
+        return references
+    if isinstance(references, str | Path | ModuleType | type):
+        references = [references]
+    given = list(references)
+    if not given:
+        return None
+    found: dict[str, dict[str, type]] = {family: {} for family in BASES}
+    files: dict[str, bytes] = {}
+    digest = hashlib.sha256()
+    movable = True
+    for reference in given:
+        name = _shown(reference)
+        classes, sources = _classes(reference, name)
+        movable = movable and not isinstance(reference, type | ModuleType)
+        for path, content in sources.items():
+            digest.update(path.encode() + b"\0" + hashlib.sha256(content).digest())
+            if files.setdefault(path, content) != content:
+                raise SimulatorError(f"--plugin {name}: two different files are called {path}")
+        for family, thing in classes:
+            _add(found, family, thing, name)
+    return Plugins(
+        Kinds(**{family: tuple(kinds.values()) for family, kinds in found.items()}),
+        tuple(map(_shown, given)),
+        tuple(files.items()) if movable else None,
+        digest.hexdigest(),
+    )
+
+
+def _shown(reference: Reference) -> str:
+    return getattr(reference, "__name__", None) or str(reference)
+
+
+def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], dict[str, bytes]]:
+    """The classes of a plugin with their families, and the files that its code comes from."""
+    from agents import compiling  # Numba, which only those who bring code need this early
+
+    if isinstance(reference, type):
+        family = _family(reference)
+        if family is None:
+            raise SimulatorError(f"--plugin {name}: not a subclass of {_bases()}")
+        sources = {f"{name}.class": compiling.source_of(reference)}
+        return [(family, reference)], sources
+    module, sources = (
+        _import(str(reference), name)
+        if isinstance(reference, str | Path)
+        else (reference, _sources_of(reference))
+    )
+    content = b"".join(sources[path] for path in sorted(sources))
+    classes = []
+    for thing in vars(module).values():
+        if inspect.isclass(thing) and thing.__module__ == module.__name__:
+            family = _family(thing)
+            if family is not None and discovery.kind_of(thing) is not None:
+                classes.append((family, thing))
+    for thing_module in {thing.__module__ for _, thing in classes}:
+        compiling.SOURCES[thing_module] = content
+    if not classes:
         raise SimulatorError(
-            f"--plugin {reference}: cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    rules = getattr(module, "RULES", None)
-    if not isinstance(rules, dict) or not rules:
-        raise SimulatorError(f'--plugin {reference}: it must define RULES = {{"name": class, …}}')
-    for name, rule in rules.items():
-        if not (isinstance(rule, type) and issubclass(rule, Rule)):
-            raise SimulatorError(f"--plugin {reference}: RULES[{name!r}] is not a subclass of Rule")
-        if name in BUILT_IN:
-            raise SimulatorError(f"--plugin {reference}: {name!r} is the name of a built-in rule")
-    source = Path(module.__file__).read_bytes() if module.__file__ else b""
-    return Plugin(reference, dict(rules), hashlib.sha256(source).hexdigest())
+            f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"
+        )
+    return classes, sources
 
 
-def _import(reference: str) -> ModuleType:
+def _bases() -> str:
+    return ", ".join(base.__name__ for base in BASES.values())
+
+
+def _family(thing: type) -> str | None:
+    return next((family for family, base in BASES.items() if issubclass(thing, base)), None)
+
+
+def _add(found: dict[str, dict[str, type]], family: str, thing: type, name: str) -> None:
+    """Take a class in, if there is nothing wrong with it and its name is free."""
+    kind = str(discovery.kind_of(thing))
+    place = f"--plugin {name}: {thing.__name__}"
+    ours = blocks(BUILT_IN.rules) if family == "rules" else _names(family)
+    if kind in ours:
+        raise SimulatorError(f"{place}: {kind!r} is the name of a built-in one")
+    if kind in found[family]:
+        raise SimulatorError(f"{place}: {kind!r} is the name of another plugin's")
+    if issubclass(thing, Rule):
+        _check_rule(thing, place)
+    found[family][kind] = thing
+
+
+def _names(family: str) -> set[str]:
+    return {str(discovery.kind_of(thing)) for thing in getattr(BUILT_IN, family)}
+
+
+def _check_rule(rule: type[Rule], place: str) -> None:
+    missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
+    if missing:
+        raise SimulatorError(f"{place} must implement {', '.join(missing)}")
+    if rule.protocol not in PROTOCOLS:
+        allowed = ", ".join(map(repr, PROTOCOLS))
+        raise SimulatorError(f"{place}.protocol is {rule.protocol!r}; allowed: {allowed}")
+    if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
+        raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
+    if rule.vectors > 1 and (rule.tell is Rule.tell or rule.protocol == TELL):
+        what = "must write its own tell" if rule.tell is Rule.tell else "can't follow this protocol"
+        raise SimulatorError(f"{place}: a message of {rule.vectors} vectors {what}")
+
+
+# --- importing ----------------------------------------------------------------------------------
+def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
+    """A module by its file or name, and the files that came with it from the same folder."""
     path = Path(reference)
-    if path.suffix != ".py":
-        return importlib.import_module(reference)
-    spec = importlib.util.spec_from_file_location(f"murmuration_plugin_{path.stem}", path)
+    try:
+        if path.suffix != ".py":
+            module = importlib.import_module(reference)
+            return module, _sources_of(module)
+        return _import_file(path)
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise SimulatorError(f"--plugin {name}: cannot be imported: {what}") from error
+
+
+def _import_file(path: Path) -> tuple[ModuleType, dict[str, bytes]]:
+    """Run a file as a module with a stable name; its folder's other files can be imported."""
+    content, folder = path.read_bytes(), str(path.resolve().parent)
+    name = f"murmuration_plugin_{path.stem}"
+    _forget_helpers(folder)
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.modules[name] = module  # before it runs: dataclasses and compiled code look it up there
+    sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    finally:
+        sys.path.remove(folder)
+    return module, {path.name: content} | _helpers(folder, path)
+
+
+def _forget_helpers(folder: str) -> None:
+    """Let a plugin's helper files be read anew: they may have changed since."""
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if getattr(module, "_plugin_folder", None) == folder and file:
+            del sys.modules[name]
+
+
+def _helpers(folder: str, main: Path) -> dict[str, bytes]:
+    """The files of modules that the plugin imported from its own folder."""
+    helpers = {}
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or Path(file).resolve() == main.resolve():
+            continue
+        path = Path(file).resolve()
+        if folder in map(str, path.parents) and "site-packages" not in path.parts:
+            module._plugin_folder = folder  # type: ignore[attr-defined]
+            helpers[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return helpers
+
+
+def _sources_of(module: ModuleType) -> dict[str, bytes]:
+    """The files of an importable module and of its package."""
+    if not module.__file__:
+        return {}
+    path = Path(module.__file__)
+    root = module.__name__.split(".")[0]
+    if root == module.__name__ and path.name != "__init__.py":
+        return {path.name: path.read_bytes()}
+    home = Path(str(sys.modules[root].__file__)).parent
+    return {
+        f"{root}/{file.relative_to(home).as_posix()}": file.read_bytes()
+        for file in sorted(home.rglob("*.py"))
+    }
+
+
+def unpack(files: Iterable[tuple[str, bytes]], references: Iterable[str], folder: Path) -> Any:
+    """Write a plugin's files into a folder and load it from there, as a worker does."""
+    for name, content in files:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    names = [folder / Path(r).name if r.endswith(".py") else r for r in references]
+    sys.path.insert(0, str(folder))
+    try:
+        return load_plugins(names)
+    finally:
+        sys.path.remove(str(folder))

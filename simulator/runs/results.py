@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from simulator.problem.tasks import build_problem
-from simulator.runs.plugins import Plugin
+from simulator.problem.build import build_problem
 from simulator.runs.run import Result
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
@@ -19,7 +18,6 @@ def save_result(
     *,
     full_hash: str,
     wall_time: float,
-    plugin: Plugin | None = None,
     figures: bool = False,
     force: bool = False,
 ) -> Path:
@@ -34,7 +32,6 @@ def save_result(
         Stored(result.trace, result.agents, result.summary, arrays),
         full_hash=full_hash,
         wall_time=wall_time,
-        plugin=plugin,
         draw=_drawing(result) if figures else None,
         force=force,
     )

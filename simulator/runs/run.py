@@ -11,20 +11,17 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-from agents.rule import Rule
-from agents.rules import RULES
 from agents.running import RuleError
 from simulator.engines.reference.engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
 from simulator.engines.watch import Watch
 from simulator.errors import ScenarioError, SimulatorError
+from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tasks import build_problem
 from simulator.runs.limits import check_run, too_many_samples
-from simulator.runs.plugins import Plugin
-from simulator.scenario.schema import BUILT_IN, MOST_SAMPLES, Scenario, percentage
+from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
-from simulator.theory.metrics import EXACT, Metrics, Target
+from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
 
 if TYPE_CHECKING:
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, float]
 Engine: TypeAlias = "SimpyEngine | CompiledEngine"
-_METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
 #: Called after each sample with the row and the share of the run that is done, 0 … 1.
 Progress = Callable[[Row, float], None]
 
@@ -54,9 +50,7 @@ class Result:
     optimum: Floats | None
 
 
-def run(
-    scenario: Scenario, *, plugin: Plugin | None = None, progress: Progress | None = None
-) -> Result:
+def run(scenario: Scenario, *, progress: Progress | None = None) -> Result:
     """Run a scenario and return its result; writes nothing.
 
     >>> from simulator import load_scenario, run
@@ -67,15 +61,16 @@ def run(
     # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         try:
-            return _run(scenario, find_rule(scenario, plugin), progress)
+            return _run(scenario, progress)
         except RuleError as error:
             raise SimulatorError(str(error)) from error
 
 
-def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None) -> Result:
+def _run(scenario: Scenario, progress: Progress | None) -> Result:
+    rule = scenario.algorithm.rule
     streams = Streams(scenario.seed, scenario.problem_seed)
     problem = build_problem(scenario, streams)
-    metrics = Metrics(scenario, problem, rule)
+    metrics = View(scenario, problem)
     consensus = consensus_models(scenario, problem)
     if rule is not None and problem.W.nnz == 0:
         metrics.notes += ("the graph has no links, so nobody sends anything",)
@@ -87,8 +82,11 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
     check_run(setup)
     target = _target(scenario, metrics, setup.models)
     watch = None
-    if target is not None and target.metric in EXACT and not target.above:
-        watch = Watch(target, metrics.reference(target.metric), setup.models)
+    metric = None if target is None else metrics.metric(target.metric)
+    if target is not None and isinstance(metric, Followed):
+        reference = metric.reference(metrics)
+        assert reference is not None
+        watch = Watch(target, reference, setup.models)
     engine = start_engine(setup, watch)
     rows = _advance(scenario, engine, metrics, target, watch, progress)
     engine.check()
@@ -107,7 +105,7 @@ def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None)
 
 
 def _silent_run(
-    scenario: Scenario, problem: Problem, metrics: Metrics, consensus: Floats, models: Floats
+    scenario: Scenario, problem: Problem, metrics: View, consensus: Floats, models: Floats
 ) -> Result:
     """A run in which nobody sends: one sample, which meets the target or never does."""
     target = _target(scenario, metrics, models)
@@ -127,17 +125,6 @@ def start_engine(setup: Setup, watch: Watch | None) -> Engine:
     return CompiledEngine(setup, watch)
 
 
-def find_rule(scenario: Scenario, plugin: Plugin | None) -> type[Rule] | None:
-    """The class behind ``algorithm.kind``; None for the baselines, which send nothing."""
-    kind = scenario.algorithm.kind
-    rules = {**(plugin.rules if plugin is not None else {}), **RULES}
-    if kind in rules:
-        return rules[kind]
-    if kind in BUILT_IN:
-        return None
-    raise ScenarioError(f"algorithm.kind: no rule is called {kind!r}; is its --plugin missing?")
-
-
 def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
     """The baseline of equation 2: one global model for all, (n, p)."""
     ridge = getattr(scenario.task, "ridge", 0.0)
@@ -147,7 +134,7 @@ def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
 def _advance(
     scenario: Scenario,
     engine: Engine,
-    metrics: Metrics,
+    metrics: View,
     target: Target | None,
     watch: Watch | None,
     progress: Progress | None,
@@ -176,7 +163,7 @@ def _advance(
     return rows
 
 
-def sample(engine: Engine, metrics: Metrics) -> Row:
+def sample(engine: Engine, metrics: View) -> Row:
     """One row of trace.csv."""
     staleness = engine.now - float(engine.sent_at.mean())
     return {
@@ -194,13 +181,13 @@ def _share_done(scenario: Scenario, row: Row) -> float:
     return min(1.0, max(shares))
 
 
-def _target(scenario: Scenario, metrics: Metrics, first: Floats) -> Target | None:
+def _target(scenario: Scenario, metrics: View, first: Floats) -> Target | None:
     """What the run is to reach; a percentage is one of the first models' value, as in sample 0."""
     stop = scenario.stop
     if stop.metric is None:
         return None
-    if stop.metric not in [*metrics.available(), "staleness"]:
-        allowed = ", ".join([*metrics.available(), "staleness"])
+    if stop.metric not in metrics.available():
+        allowed = ", ".join(metrics.available())
         raise ScenarioError(
             f"stop.metric: {stop.metric} cannot be measured in this scenario; allowed: {allowed}"
         )
@@ -230,7 +217,7 @@ def _reached_at_sample(rows: list[Row], target: Target | None) -> tuple[float, i
 def _finish(
     scenario: Scenario,
     problem: Problem,
-    metrics: Metrics,
+    metrics: View,
     consensus: Floats,
     rows: list[Row],
     models: Floats,
@@ -244,12 +231,12 @@ def _finish(
     if metrics.optimum is not None:
         measured["optimum"] = metrics.measure(metrics.optimum)
     measured["consensus"] = metrics.measure(consensus)
-    table = {stage: _metrics_of(row) for stage, row in measured.items()}
+    table = {stage: _metrics_of(metrics, row) for stage, row in measured.items()}
     overflowed = [
         f"{name} ({stage})"
         for stage, row in measured.items()
         for name in row
-        if name in _METRICS and name not in table[stage]
+        if name in metrics.available() and name not in table[stage]
     ]
     if overflowed:
         metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
@@ -277,7 +264,7 @@ def _finish(
             "direction": "above" if target.above else "below",
             "time": None if reached is None else reached[0],
             "communications": None if reached is None else reached[1],
-            "exact": target.metric in EXACT and not target.above,
+            "exact": isinstance(metrics.metric(target.metric), Followed),
         }
     return Result(
         scenario=scenario,
@@ -290,11 +277,12 @@ def _finish(
     )
 
 
-def _metrics_of(row: Row) -> Row:
-    return {name: row[name] for name in _METRICS if name in row and math.isfinite(row[name])}
+def _metrics_of(metrics: View, row: Row) -> Row:
+    names = [name for name in metrics.available() if name in row]
+    return {name: row[name] for name in names if math.isfinite(row[name])}
 
 
-def _agents_table(problem: Problem, metrics: Metrics, models: Floats) -> pd.DataFrame:
+def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFrame:
     """agents.csv: who had what, and how near each came."""
     columns: dict[str, Any] = {
         "agent": problem.names,
@@ -306,10 +294,12 @@ def _agents_table(problem: Problem, metrics: Metrics, models: Floats) -> pd.Data
     stages = {"solitary": problem.solitary, "final": models}
     if metrics.optimum is not None:
         stages["optimum"] = metrics.optimum
-        columns["distance"] = np.sum((models - metrics.optimum) ** 2, axis=1)
+    by_agent = [metric for metric in metrics.metrics if metric.by_agent]
+    for metric in by_agent:
+        if not metric.of_baselines:  # solitary models are not meant to be near the optimum
+            columns[metric.kind] = metric.each(metrics, models)
     for stage, theta in stages.items():
-        if problem.targets is not None:
-            columns[f"l2_error_{stage}"] = np.sum((theta - problem.targets) ** 2, axis=1)
-        if "accuracy" in metrics.available():
-            columns[f"accuracy_{stage}"] = metrics.accuracies(theta)
+        for metric in by_agent:
+            if metric.of_baselines:
+                columns[f"{metric.kind}_{stage}"] = metric.each(metrics, theta)
     return pd.DataFrame(columns)

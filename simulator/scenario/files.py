@@ -1,6 +1,6 @@
 """Scenario files: reading them with all their mistakes at once, writing them back, their schema.
 
-``load_scenario`` reads YAML (``yaml_positions``), applies overrides (``overrides``), validates the
+``read_scenario`` reads YAML (``yaml_positions``), applies overrides (``overrides``), validates the
 result (``scenario``) and says what is wrong in lines of the form
 
     scenarios/moons.yaml:12:9: network.drop: must be at most 1 (got 1.5)
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,15 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
-from simulator.scenario.messages import Mistake, did_you_mean, dotted, mistakes, shown
+from simulator.scenario.messages import Mistake, dotted, mistakes, shown
 from simulator.scenario.overrides import apply_overrides, parse_override
-from simulator.scenario.schema import BUILT_IN, Scenario
+from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
 
 __all__ = [
     "dump_scenario",
     "json_schema",
-    "load_scenario",
+    "read_scenario",
     "parse_override",
     "scenario_files",
     "scenario_hash_payload",
@@ -38,16 +38,13 @@ MAX_BYTES = 500_000
 
 
 # --- reading ------------------------------------------------------------------------------------
-def load_scenario(
-    path: str | os.PathLike[str],
-    overrides: Mapping[str, Any] | None = None,
-    *,
-    known_rules: Iterable[str] = (),
+def read_scenario(
+    path: str | os.PathLike[str], overrides: Mapping[str, Any] | None, schema: type[Scenario]
 ) -> Scenario:
     """Read, override and validate a scenario file.
 
     ``overrides`` maps dotted keys to values: ``{"seed": 3, "network.latency.mean": "80 ms"}``.
-    ``known_rules`` are the rules that a plugin adds to the built-in ones.  Files that the scenario
+    ``schema`` knows all kinds that there are.  Files that the scenario
     names are found relative to its own folder, also those that come by an override.
 
     Raises ScenarioError with one line a mistake.
@@ -62,13 +59,12 @@ def load_scenario(
         raise source.error(
             [Mistake((), f"must be keys and values such as task and stop, but {what}")]
         )
-    source.overridden, found = apply_overrides(given, overrides or {})
+    source.overridden, found = apply_overrides(given, overrides or {}, schema.algorithm_keys)
     given.setdefault("name", _default_name(path))
-    found += _unknown_rule(given, (*BUILT_IN, *known_rules))
     try:
-        scenario = Scenario.model_validate(given, context={"folder": path.parent})
+        scenario = schema.model_validate(given, context={"folder": path.parent})
     except ValidationError as error:
-        found += mistakes(error, given, source.overridden)
+        found += mistakes(error, given, source.overridden, schema)
     if found or source.text.faults:
         raise source.error(found)
     return scenario
@@ -161,17 +157,6 @@ def _default_name(path: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-")[:80] or "scenario"
 
 
-def _unknown_rule(given: dict[str, Any], rules: Iterable[str]) -> list[Mistake]:
-    algorithm = given.get("algorithm")
-    kind = algorithm.get("kind") if isinstance(algorithm, dict) else None
-    rules = list(dict.fromkeys(rules))
-    if not isinstance(kind, str) or kind in rules:
-        return []
-    allowed = f"{', '.join(rules)}, and what a plugin adds (--plugin FILE_OR_MODULE)"
-    message = f"unknown rule (got {shown(kind)});{did_you_mean(kind, rules)} allowed: {allowed}"
-    return [Mistake(("algorithm", "kind"), message)]
-
-
 # --- writing ------------------------------------------------------------------------------------
 def dump_scenario(scenario: Scenario, files: Mapping[Path, str] | None = None) -> str:
     """The scenario as YAML with all defaults written out; loading it gives the same scenario.
@@ -233,9 +218,9 @@ def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:
 
 
 # --- for editors --------------------------------------------------------------------------------
-def json_schema() -> dict[str, Any]:
+def json_schema(scenarios: type[Scenario]) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a scenario file, for completion and checks in an editor."""
-    schema = _lenient(Scenario.model_json_schema())
+    schema = _lenient(scenarios.model_json_schema())
     schema["required"] = ["task", "stop"]  # name and, for the paper's tasks, graph have defaults
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

@@ -8,24 +8,28 @@ draws equals as many single ones bit for bit, in NumPy and in Numba.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
+from agents.parameters import MOST, Positive, Strict, report, sane
 from simulator.machine import require_readable
-from simulator.scenario.quantities import MOST, InputFile, Positive, Seconds, Strict, report, sane
+from simulator.scenario.choice import one_of
+from simulator.scenario.quantities import InputFile, Seconds
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
 _RARE = 1e-9
 
 
-class Law(Strict):
-    """A distribution of nonnegative numbers."""
+class Law(Strict, Generic[Q]):
+    """A distribution of nonnegative numbers; Q is what its scale is given in, such as seconds."""
+
+    kind: str
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``size`` independent values, each from one call of the generator."""
@@ -46,7 +50,7 @@ class Law(Strict):
         raise NotImplementedError
 
 
-class Constant(Law, Generic[Q]):
+class Constant(Law[Q]):
     """Always ``value``."""
 
     kind: Literal["constant"] = "constant"
@@ -67,10 +71,10 @@ class Constant(Law, Generic[Q]):
         return self.mean_value
 
 
-class Uniform(Law, Generic[Q]):
+class Uniform(Law[Q]):
     """Uniform on [low, high)."""
 
-    kind: Literal["uniform"]
+    kind: Literal["uniform"] = "uniform"
     low: Q
     high: Q
 
@@ -100,10 +104,10 @@ class Uniform(Law, Generic[Q]):
         return self.parameters()[1]
 
 
-class Exponential(Law, Generic[Q]):
+class Exponential(Law[Q]):
     """Exponential with the given mean."""
 
-    kind: Literal["exponential"]
+    kind: Literal["exponential"] = "exponential"
     mean: Q
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
@@ -121,10 +125,10 @@ class Exponential(Law, Generic[Q]):
         return self.mean_value * -math.log(_RARE)
 
 
-class Lognormal(Law, Generic[Q]):
+class Lognormal(Law[Q]):
     """Lognormal with the given mean of the value itself; ``sigma`` is the spread of its log."""
 
-    kind: Literal["lognormal"]
+    kind: Literal["lognormal"] = "lognormal"
     mean: Q
     #: With more, every draw that one ever sees would be 0: the median is mean·exp(−sigma²/2).
     sigma: Annotated[float, Field(ge=0, le=30)]
@@ -152,10 +156,10 @@ class Lognormal(Law, Generic[Q]):
         return math.exp(log + 6 * sigma)
 
 
-class Pareto(Law, Generic[Q]):
+class Pareto(Law[Q]):
     """Classical Pareto: the least value is mean·(shape − 1)/shape."""
 
-    kind: Literal["pareto"]
+    kind: Literal["pareto"] = "pareto"
     mean: Q
     shape: Annotated[float, Field(gt=1), sane]
 
@@ -216,10 +220,10 @@ def _holds_positive_numbers(path: Path) -> Path:
     return path
 
 
-class Empirical(Law):
+class Empirical(Law[Q]):
     """Drawn with replacement from the numbers of a file, one a line."""
 
-    kind: Literal["empirical"]
+    kind: Literal["empirical"] = "empirical"
     file: Annotated[InputFile, AfterValidator(_holds_numbers)]
 
     def values(self) -> Floats:
@@ -258,89 +262,68 @@ def _plain_is_constant(value: Any) -> Any:
     return {"kind": "constant", "value": value}
 
 
-class ConstantFactor(Constant[Positive]):
-    """The same number for every agent."""
+def _holds_no_zero(law: Law[Any]) -> Law[Any]:
+    if isinstance(law, Empirical):
+        _holds_positive_numbers(law.file)
+    return law
 
 
-class UniformFactor(Uniform[Positive]):
-    """Uniform over the agents."""
+#: The laws by kind.
+LAWS: dict[str, type[Law[Any]]] = {
+    law.model_fields["kind"].default: law
+    for law in (Constant, Uniform, Exponential, Lognormal, Pareto, Empirical)
+}
 
 
-class ExponentialFactor(Exponential[Positive]):
-    """Exponential over the agents."""
+class Straggling(Strict):
+    """What a law of times has beside its own keys."""
+
+    per_agent: Law[Any] | None = None
 
 
-class LognormalFactor(Lognormal[Positive]):
-    """Lognormal over the agents."""
+class Lingering(Straggling):
+    """What a law of latencies has beside its own keys."""
+
+    per_link: Law[Any] | None = None
 
 
-class ParetoFactor(Pareto[Positive]):
-    """Pareto over the agents: a few have a very large number."""
+_PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: what a straggler is."
+_PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
 
 
-class EmpiricalFactor(Empirical):
-    """Drawn for each agent from a file of positive numbers, one a line."""
-
-    file: Annotated[InputFile, AfterValidator(_holds_positive_numbers)]
-
-
-_Factor = Annotated[
-    ConstantFactor
-    | UniformFactor
-    | ExponentialFactor
-    | LognormalFactor
-    | ParetoFactor
-    | EmpiricalFactor,
-    Field(discriminator="kind"),
-]
-#: A positive number per agent: a number for all of them, or a law over agents.
-FactorLaw = Annotated[
-    _Factor, BeforeValidator(_plain_is_constant, json_schema_input_type=Positive | _Factor)
-]
-#: The rate of an agent's clock.
-RateLaw = FactorLaw
+def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
+    """The type of a positive number per agent: a number for all of them, or a law over agents."""
+    choice = one_of([law[Positive] for law in laws])  # type: ignore[valid-type, index]
+    return Annotated[
+        choice,
+        AfterValidator(_holds_no_zero),
+        BeforeValidator(_plain_is_constant, json_schema_input_type=Positive | choice),
+    ]
 
 
-class _PerAgent(Strict):
-    per_agent: FactorLaw | None = None
-    """A fixed factor of the (sending) agent that multiplies the time: what a straggler is."""
+def time_law(laws: Iterable[type[Law[Any]]], *, of_links: bool = False) -> Any:
+    """The type of a time: a number, perhaps with a unit, or a law; with factors per agent."""
+    laws = list(laws)
+    factors = factor_law(laws) | None
+    fields: dict[str, Any] = {"per_agent": (factors, Field(default=None, description=_PER_AGENT))}
+    base: type[Strict] = Straggling
+    if of_links:
+        fields["per_link"] = (factors, Field(default=None, description=_PER_LINK))
+        base = Lingering
+    suffix = "Latency" if of_links else "Time"
+    timed = []
+    for law in laws:
+        model = law[Seconds]  # type: ignore[valid-type, index]
+        made = create_model(f"{law.__name__}{suffix}", __base__=(model, base), **fields)
+        made.__doc__ = law.__doc__
+        timed.append(made)
+    choice = one_of(timed)
+    return Annotated[
+        choice, BeforeValidator(_plain_is_constant, json_schema_input_type=Seconds | choice)
+    ]
 
 
-class ConstantTime(_PerAgent, Constant[Seconds]):
-    """Always the same time."""
-
-
-class UniformTime(_PerAgent, Uniform[Seconds]):
-    """A time uniform on [low, high)."""
-
-
-class ExponentialTime(_PerAgent, Exponential[Seconds]):
-    """An exponential time with the given mean."""
-
-
-class LognormalTime(_PerAgent, Lognormal[Seconds]):
-    """A lognormal time with the given mean; sigma is the spread of its logarithm."""
-
-
-class ParetoTime(_PerAgent, Pareto[Seconds]):
-    """A Pareto time with the given mean; the smaller the shape (> 1), the heavier the tail."""
-
-
-class EmpiricalTime(_PerAgent, Empirical):
-    """A time drawn with replacement from a file of seconds, one a line."""
-
-
-_Time = Annotated[
-    ConstantTime | UniformTime | ExponentialTime | LognormalTime | ParetoTime | EmpiricalTime,
-    Field(discriminator="kind"),
-]
-#: A time in seconds: a number, perhaps with a unit, or a law.
-TimeLaw = Annotated[
-    _Time, BeforeValidator(_plain_is_constant, json_schema_input_type=Seconds | _Time)
-]
-
-
-def sampler(law: Law, rng: np.random.Generator, block: int = 4096) -> Callable[[], float]:
+def sampler(law: Law[Any], rng: np.random.Generator, block: int = 4096) -> Callable[[], float]:
     """A function that gives one draw a call, made in blocks: 0.02 µs instead of 0.4 µs a draw."""
     if isinstance(law, Constant):
         value = law.mean_value

@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
-from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath
 
 #: Phrases for pydantic's error types; {…} is filled from the error's context.
@@ -61,11 +60,13 @@ class Mistake(NamedTuple):
     meant: KeyPath | None = None
 
 
-def mistakes(error: ValidationError, given: Any, overridden: Iterable[KeyPath]) -> list[Mistake]:
+def mistakes(
+    error: ValidationError, given: Any, overridden: Iterable[KeyPath], schema: type[BaseModel]
+) -> list[Mistake]:
     """The mistakes behind a ValidationError of the scenario ``given`` (as read)."""
     found: dict[Mistake, None] = {}
     for details in error.errors(include_url=False):
-        found.update(dict.fromkeys(_explain(details, given, set(overridden))))
+        found.update(dict.fromkeys(_explain(details, given, set(overridden), schema)))
     # A misspelt key is one mistake: do not say too that the key it stands for is missing.
     meant = {mistake.meant for mistake in found}
     return [item for item in found if item.about != "missing" or item.path not in meant]
@@ -99,8 +100,10 @@ def dotted(path: KeyPath) -> str:
     )
 
 
-def _explain(details: ErrorDetails, given: Any, overridden: set[KeyPath]) -> Iterator[Mistake]:
-    place = _follow(details["loc"])
+def _explain(
+    details: ErrorDetails, given: Any, overridden: set[KeyPath], schema: type[BaseModel]
+) -> Iterator[Mistake]:
+    place = _follow(details["loc"], schema)
     path = _as_written(place.path, given)
     error, value, context = details["type"], details["input"], details.get("ctx", {})
     for_kind = f" for kind {place.kind!r}" if place.kind else ""
@@ -115,7 +118,7 @@ def _explain(details: ErrorDetails, given: Any, overridden: set[KeyPath]) -> Ite
         message = f"missing key{for_kind}; expected {_expected(place.schema)}"
         yield Mistake(path, message, "missing")
     elif error == "extra_forbidden":
-        yield _unknown_key(path, place.block, for_kind)
+        yield _unknown_key(path, place.block, for_kind, schema)
     elif error in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
         yield _wrong_kind((*path, "kind"), value, _kinds(place.schema))
     elif error in PHRASES:
@@ -127,12 +130,12 @@ def _explain(details: ErrorDetails, given: Any, overridden: set[KeyPath]) -> Ite
         yield Mistake(path, f"{message};{hint}" if hint else message)
 
 
-def _unknown_key(path: KeyPath, block: Any, for_kind: str) -> Mistake:
+def _unknown_key(path: KeyPath, block: Any, for_kind: str, schema: type[BaseModel]) -> Mistake:
     allowed = sorted(block.model_fields, key=lambda name: name != "kind")
     near = _nearest(path[-1], allowed)
     homes = [
         f"{name}.{path[-1]}"
-        for name, field in Scenario.model_fields.items()
+        for name, field in schema.model_fields.items()
         if not (for_kind and len(_models(field.annotation)) > 1)  # sigma is of laws and of graphs
         and any(path[-1] in model.model_fields for model in _models(field.annotation))
     ]
@@ -177,10 +180,12 @@ class _Place(NamedTuple):
     kind: str | None
 
 
-def _follow(loc: tuple[int | str, ...]) -> _Place:
+def _follow(loc: tuple[int | str, ...], root: type[BaseModel]) -> _Place:
     """Follow a ``loc`` through the schema, and leave out the names of union branches."""
     path: KeyPath = ()
-    schema = value_schema = block = Scenario
+    schema: Any = root
+    value_schema: Any = root
+    block: Any = root
     kind = block_kind = None
     for item in loc:
         branches = _branches(schema)

@@ -7,14 +7,13 @@ They come from ``load_scenario(path, overrides={"network.drop": 0.3})`` as Pytho
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simulator.errors import ScenarioError
-from simulator.scenario.algorithm import algorithm_keys
 from simulator.scenario.messages import Mistake, dotted, shown
 from simulator.scenario.yaml_positions import MAX_DEPTH, MAX_DIGITS, KeyPath, check_text, read_yaml
 
@@ -55,12 +54,15 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
 
 
 def apply_overrides(
-    given: dict[str, Any], overrides: Mapping[str, Any]
+    given: dict[str, Any],
+    overrides: Mapping[str, Any],
+    algorithm_keys: Callable[[Any], frozenset[str]],
 ) -> tuple[set[KeyPath], list[Mistake]]:
     """Change ``given`` in place; return the paths set, and what could not be.
 
     Whole blocks come before single keys of theirs, in whichever order they are named.  Another
-    ``algorithm.kind`` takes away what the file says of the old one and the new one does not have.
+    ``algorithm.kind`` takes away what the file says of the old one and the new one does not have;
+    ``algorithm_keys`` tells what each has.
     """
     paths: dict[KeyPath, Any] = {}
     mistakes = []

@@ -7,40 +7,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    WithJsonSchema,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
 
-
-class Strict(BaseModel):
-    """Unknown keys, wrong types, NaN and infinity are errors; a validated object never changes."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        strict=True,
-        allow_inf_nan=False,
-        arbitrary_types_allowed=True,
-        use_attribute_docstrings=True,
-    )
-
-
-def report(problems: list[tuple[str, str]]) -> None:
-    """Raise all ``(key, what is wrong)`` that a model's validator found, if it found any.
-
-    Keys are dotted and relative to the model, so that a scenario file's reader can point at each.
-    """
-    if problems:
-        text = "; ".join(f"{key}: {problem}" for key, problem in problems)
-        raise PydanticCustomError("problems", "{text}", {"text": text, "problems": problems})
-
+from agents.parameters import sane
 
 _TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BANDWIDTH = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
@@ -75,21 +44,6 @@ def _schema(units: dict[str, float], example: str, low: dict[str, float]) -> Wit
     return WithJsonSchema({"anyOf": [{"type": "number", **low}, text]})
 
 
-#: Sizes of numbers other than 0: squares, products and quotients of two are numbers all the same.
-LEAST, MOST = 1e-100, 1e100
-#: Whole numbers up to here are exact as floats, which the compiled engine compares.
-MOST_COUNT = 2**53
-#: Agents and dimensions are indices of sparse matrices.
-MOST_INDEX = 2**31 - 1
-
-
-def _of_sane_size(value: float) -> float:
-    if value != 0 and not LEAST <= abs(value) <= MOST:
-        raise ValueError(f"must lie between {LEAST:g} and {MOST:g} in size")
-    return value
-
-
-sane = AfterValidator(_of_sane_size)
 _seconds = _with_unit(_TIME, "50 ms")
 Seconds = Annotated[float, _seconds, Field(ge=0), sane, _schema(_TIME, "50 ms", {"minimum": 0})]
 PositiveSeconds = Annotated[
@@ -102,13 +56,6 @@ BytesPerSecond = Annotated[
     sane,
     _schema(_BANDWIDTH, "1 MB/s", {"exclusiveMinimum": 0}),
 ]
-Positive = Annotated[float, Field(gt=0), sane]
-NonNegative = Annotated[float, Field(ge=0), sane]
-#: Strictly between 0 and 1.
-Share = Annotated[float, Field(gt=0, lt=1), sane]
-Probability = Annotated[float, Field(ge=0, le=1)]
-Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
-Index = Annotated[int, Field(ge=1, le=MOST_INDEX)]
 
 
 def _input_file(value: Any, info: ValidationInfo) -> Path:

@@ -1,62 +1,36 @@
 """The scenario: everything that a run depends on, as a tree of validated values.
 
-This module is the schema alone; ``scenario_file.py`` reads and writes the YAML.
-Times are in seconds, rates per second, sizes in bytes.
+This module is the schema alone; ``files`` reads and writes the YAML.  The classes here say what code
+can rely on; ``scenario_type`` makes the ones that files are checked against, from all kinds of
+tasks, graphs, rules, losses, laws and metrics that there are.  Times are in seconds, rates per second, sizes in bytes.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, model_validator
-
-from simulator.scenario.algorithm import (
-    ALGORITHMS,
-    Algorithm,
-    Baseline,
-    GradientSteps,
-    NormalStart,
-    PropagatedStart,
-    Propagation,
-)
-from simulator.scenario.laws import RateLaw, TimeLaw
-from simulator.scenario.problem import (
-    AngularKernel,
-    Files,
-    GaussianKernel,
-    Graph,
-    LinearClassification,
-    MeanEstimation,
-    NearestNeighbours,
-    Task,
-)
-from simulator.scenario.quantities import (
-    BytesPerSecond,
-    Count,
-    PositiveSeconds,
-    Probability,
-    Strict,
-    report,
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    WithJsonSchema,
+    create_model,
+    model_validator,
 )
 
-__all__ = [
-    "BUILT_IN",
-    "GradientSteps",
-    "MetricName",
-    "NormalStart",
-    "PropagatedStart",
-    "Scenario",
-    "Stop",
-    "percentage",
-    "read_level",
-]
+from agents.parameters import Count, Probability, Strict, report
+from simulator.scenario.algorithm import Algorithm, Baseline, algorithm_type, blocks
+from simulator.scenario.choice import kind_of, one_of
+from simulator.scenario.kinds import Graph, Kinds, Metric, Problems, Task
+from simulator.scenario.laws import Law, factor_law, time_law
+from simulator.scenario.quantities import BytesPerSecond, PositiveSeconds
 
-BUILT_IN = tuple(ALGORITHMS)
-#: The losses of classifiers, whose accuracy is measured on test points.
-CLASSIFIERS = ("hinge", "logistic")
-MetricName = Literal["objective", "gap", "distance", "l2_error", "accuracy", "staleness"]
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
 DEFAULT_SAMPLES, FEW_SAMPLES, MANY_AGENTS = 200, 20, 50_000
 MOST_SAMPLES = 1_000_000
@@ -68,21 +42,26 @@ MOST_SAMPLES = 1_000_000
 class Clock(Strict):
     """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
 
-    rate: RateLaw = Field(default=1.0, validate_default=True)
+    rate: Law[Any]
     peers: Literal["uniform", "weighted"] = "uniform"
+    """Neighbours are chosen with equal chances, or in proportion to the weights."""
 
 
 class GilbertElliott(Strict):
     """Bursty loss: each directed link is a two-state Markov chain in continuous time."""
 
-    kind: Literal["gilbert_elliott"]
+    kind: Literal["gilbert_elliott"] = "gilbert_elliott"
     mean_good: PositiveSeconds
+    """The mean time that a link stays good."""
     mean_bad: PositiveSeconds
+    """The mean time that it stays bad."""
     drop_good: Probability = 0.0
+    """The probability of loss while it is good."""
     drop_bad: Probability = 1.0
+    """The probability of loss while it is bad."""
 
 
-class RateLoss(Strict):
+class RateDrop(Strict):
     """Every message is lost with the same probability, independently."""
 
     kind: Literal["rate"] = "rate"
@@ -96,28 +75,44 @@ def _plain_is_rate(value: Any) -> Any:
     return value if isinstance(value, Strict) else {"kind": "rate", "rate": value}
 
 
-_Loss = Annotated[RateLoss | GilbertElliott, Field(discriminator="kind")]
-Loss = Annotated[_Loss, BeforeValidator(_plain_is_rate, json_schema_input_type=Probability | _Loss)]
+_Drop = one_of([RateDrop, GilbertElliott])
+Drop = Annotated[_Drop, BeforeValidator(_plain_is_rate, json_schema_input_type=Probability | _Drop)]
+
+
+#: A time after which something is done again, or never.
+Timer = Annotated[
+    Annotated[Literal["never"], Tag("name")] | Annotated[PositiveSeconds, Tag("time")],
+    Discriminator(lambda value: "name" if value == "never" else "time"),
+]
 
 
 class Network(Strict):
     """What happens to a message on its way."""
 
-    latency: TimeLaw = Field(default=0.0, validate_default=True)
-    drop: Loss = Field(default=0.0, validate_default=True)
+    latency: Law[Any]
+    drop: Drop = Field(default=0.0, validate_default=True)
+    """The probability that a message is lost, or a law of bursts."""
     bandwidth: BytesPerSecond | None = None
     """Bytes per second of an agent's uplink; null is unlimited."""
     header: Annotated[int, Field(ge=0, le=10**9)] = 32
+    """Bytes of a message beside its numbers, which have 8 each."""
     fifo: bool = False
-    retransmit_after: PositiveSeconds = 1.0
-    """A lost message of a round is sent again so long after it left the uplink; gossip sends
-    nothing again, and may have the key so that both modes can be compared on one scenario."""
+    """Do messages on a link arrive in the order in which they were sent?"""
+    retransmit_after: Timer = 1.0
+    """In rounds, what has not arrived so long after it left the uplink is sent again; never waits
+    for ever.  Gossip sends nothing again, and may have the key so that both modes can be compared
+    on one scenario."""
+
+    @property
+    def timer(self) -> float:
+        """``retransmit_after`` as a number: infinite for never."""
+        return math.inf if self.retransmit_after == "never" else self.retransmit_after
 
 
 class Compute(Strict):
     """How long one solve takes."""
 
-    time: TimeLaw = Field(default=0.0, validate_default=True)
+    time: Law[Any]
 
 
 # --- stop and record ----------------------------------------------------------------------------
@@ -167,19 +162,26 @@ Level = Annotated[
 class Stop(Strict):
     """The run ends at whichever comes first."""
 
+    #: All metrics by kind.
+    known: ClassVar[Mapping[str, type[Metric]]] = {}
+
     time: PositiveSeconds | None = None
+    """The simulated time of the end, events at that instant included."""
     communications: Count | None = None
-    metric: MetricName | None = None
+    """The number of messages sent by the end of the event (in rounds: the round) that reaches it."""
+    metric: str | None = None
+    """A metric that ends the run when it reaches ``below`` (or ``above``)."""
     below: Level | None = None
     """A number, or a percentage of the metric's value at the start of the run, like 1%."""
     above: float | None = None
+    """A level from below, for metrics that grow, such as accuracy."""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if self.time is None and self.communications is None:
             raise ValueError("a run needs a limit: time, communications, or both")
-        level = "above" if self.metric == "accuracy" else "below"
-        other = "below" if self.metric == "accuracy" else "above"
+        metric = self.known.get(self.metric or "", Metric)
+        level, other = ("above", "below") if metric.grows else ("below", "above")
         if self.metric is None:
             given = [key for key in ("below", "above") if getattr(self, key) is not None]
             report([(key, "needs a metric, e.g. metric: distance") for key in given])
@@ -188,8 +190,9 @@ class Stop(Strict):
             report([(other, f"{self.metric} {direction} as agents learn: use {level}")])
         elif getattr(self, level) is None:
             report([("metric", f"{self.metric} needs a level to stop at: {level}")])
-        elif self.metric == "staleness" and isinstance(self.below, str):
-            report([("below", "staleness is 0 at the start: give a number of seconds")])
+        elif not metric.relative and isinstance(self.below, str):
+            what = f"a share of {self.metric} at the start means nothing: give a number"
+            report([("below", what)])
         return self
 
 
@@ -197,7 +200,11 @@ class Record(Strict):
     """When samples are taken: every so many seconds, or every so many communications."""
 
     every: PositiveSeconds | None = None
+    """Seconds between samples."""
     every_communications: Count | None = None
+    """Messages between samples."""
+    #: Metrics to measure beside those that always are; a key where a plugin brings some.
+    metrics: ClassVar[Any] = ()
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -212,21 +219,35 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 class Scenario(Strict):
     """A network of learning agents, fully described."""
 
+    #: All that its keys may name, and the plugins that some of it comes from.
+    kinds: ClassVar[Kinds] = Kinds()
+    plugins: ClassVar[Any] = None
+    algorithms: ClassVar[Mapping[str, type[Algorithm]]] = {}
+
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$")]
+    """What the result is called; the file's name by default."""
     description: str = ""
+    """What the scenario is about."""
     seed: Seed = 0
+    """Everything random follows from it."""
     problem_seed: Seed | None = None
     """Data and graph come from this seed instead, so that many runs can share one problem."""
     engine: Literal["simpy", "compiled"] = "simpy"
-    """simpy is the reference; compiled gives the same, 20 times faster, for mp and admm."""
+    """simpy is the reference; compiled gives the same events, about 20 times faster."""
     task: Task
     graph: Graph
-    algorithm: Algorithm = Propagation()
-    clock: Clock = Clock()
-    network: Network = Network()
-    compute: Compute = Compute()
+    algorithm: Algorithm
+    clock: Clock
+    network: Network
+    compute: Compute
     stop: Stop
     record: Record = Record()
+
+    @classmethod
+    def algorithm_keys(cls, kind: Any) -> frozenset[str]:
+        """The keys that ``algorithm`` has where it is of this kind."""
+        known = cls.algorithms.get(kind) if isinstance(kind, str) else None
+        return frozenset() if known is None else frozenset(known.model_fields)
 
     @property
     def sampling(self) -> tuple[float | None, int]:
@@ -234,7 +255,7 @@ class Scenario(Strict):
         record, stop = self.record, self.stop
         if record.every is not None or record.every_communications is not None:
             return record.every, record.every_communications or 0
-        many = not isinstance(self.task, Files) and self.task.agents > MANY_AGENTS
+        many = (self.task.count or 0) > MANY_AGENTS
         samples = FEW_SAMPLES if many else DEFAULT_SAMPLES
         if stop.time is not None:
             return stop.time / samples, 0
@@ -248,18 +269,17 @@ class Scenario(Strict):
         if not isinstance(values, dict):
             return values
         task, graph = values.get("task"), values.get("graph", {})
-        task_kind = task.get("kind") if isinstance(task, dict) else None
-        if task_kind == "files" or not isinstance(graph, dict):
+        kind = task.get("kind") if isinstance(task, dict) else None
+        default = {kind_of(known): known.default_graph for known in cls.kinds.tasks}.get(kind)
+        if default is None or not isinstance(graph, dict):
             return values
-        angular = task_kind == "linear_classification"
-        kind = "angular_kernel" if angular else "gaussian_kernel"
-        return {**values, "graph": {"kind": kind, **graph}}
+        return {**values, "graph": {"kind": default, **graph}}
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         report(
-            _graph_problems(self.task, self.graph)
-            + _test_problems(self.task)
+            [(f"graph.{key}", what) for key, what in self.graph.problems(self.task)]
+            + [(f"task.{key}", what) for key, what in self.task.problems()]
             + _stop_problems(self)
             + _round_problems(self)
             + _record_problems(self)
@@ -267,67 +287,31 @@ class Scenario(Strict):
         return self
 
 
-def _graph_problems(task: Task, graph: Graph) -> list[tuple[str, str]]:
-    """Graphs that are built on vectors which the task does not have."""
-    if not isinstance(graph, GaussianKernel | AngularKernel | NearestNeighbours):
-        return []
-    if isinstance(task, Files):
-        what = f"graph.kind {graph.kind} needs the agents' auxiliary vectors: give task.vectors"
-        return [("task", what)] if task.vectors is None else []
-    problems = []
-    angular = isinstance(graph, AngularKernel)
-    key = "graph.kind"
-    if isinstance(graph, NearestNeighbours):
-        angular = isinstance(task, LinearClassification)
-        if graph.metric is not None:
-            angular, key = graph.metric == "angular", "graph.metric"
-        if graph.k >= task.agents:
-            what = f"must be less than the number of agents, {task.agents} (got {graph.k})"
-            problems.append(("graph.k", what))
-    if angular and isinstance(task, MeanEstimation):
-        what = "mean_estimation has points on two moons, whose angles mean nothing"
-        problems.append((key, f"{what}; use gaussian_kernel, or knn with metric: euclidean"))
-    if not angular and isinstance(task, LinearClassification):
-        what = "linear_classification compares its agents by the angle of their targets"
-        problems.append((key, f"{what}; use angular_kernel, or knn with metric: angular"))
-    return problems
-
-
-def _test_problems(task: Task) -> list[tuple[str, str]]:
-    """Test points where nothing is measured on them."""
-    if isinstance(task, Files) and task.test is not None and task.loss not in CLASSIFIERS:
-        what = f"test points are for the accuracy of classifiers (loss {' or '.join(CLASSIFIERS)})"
-        return [("task.test", f"{what}, and the {task.loss} loss has none; remove it")]
-    return []
-
-
-def _stop_problems(scenario: Scenario) -> list[tuple[str, str]]:
+def _stop_problems(scenario: Scenario) -> Problems:
     """Metrics that cannot be measured on the task, or mean nothing where nobody sends."""
-    task, stop, algorithm = scenario.task, scenario.stop, scenario.algorithm
-    if isinstance(algorithm, Baseline) and stop.metric is not None:
-        if stop.metric not in ("l2_error", "accuracy"):
-            what = f"{algorithm.kind} has no {stop.metric}; allowed: l2_error, accuracy"
+    stop, algorithm = scenario.stop, scenario.algorithm
+    if stop.metric is None:
+        return []
+    if isinstance(algorithm, Baseline):
+        allowed = [kind for kind, metric in stop.known.items() if metric.of_baselines]
+        if stop.metric not in allowed:
+            what = f"{algorithm.kind} has no {stop.metric}; allowed: {', '.join(allowed)}"
             return [("stop.metric", what)]
         if isinstance(stop.below, str):
             what = f"{algorithm.kind} has one sample and no start to take {stop.below} of"
             return [("stop.below", f"{what}; give a number")]
-    without_test = isinstance(task, MeanEstimation) or (isinstance(task, Files) and not task.test)
-    if stop.metric == "accuracy" and without_test:
-        hint = ": give task.test" if isinstance(task, Files) else f", and {task.kind} has none"
-        return [("stop.metric", f"accuracy needs test points{hint}")]
-    if stop.metric == "l2_error" and isinstance(task, Files) and task.targets is None:
-        return [("stop.metric", "l2_error needs the true models: give task.targets")]
-    return []
+    problems = stop.known[stop.metric].model_construct().problems(scenario.task)
+    return [("stop.metric", what) for _, what in problems]
 
 
-def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
+def _round_problems(scenario: Scenario) -> Problems:
     """Synchronous rounds that would never end, or take no time at all."""
     network, algorithm = scenario.network, scenario.algorithm
     if algorithm.mode != "sync":
         return []
     problems = []
     drop = network.drop
-    if isinstance(drop, RateLoss):
+    if isinstance(drop, RateDrop):
         least = most = drop.rate
     else:
         least, most = sorted((drop.drop_good, drop.drop_bad))
@@ -348,8 +332,11 @@ def _round_problems(scenario: Scenario) -> list[tuple[str, str]]:
             "shorter, or give stop.communications"
         )
         problems.append(("algorithm.mode", what))
-    after = network.retransmit_after
-    if most > 0 and stands_still(after, stop.time or longest):
+    after = network.timer
+    if most > 0 and math.isinf(after):
+        what = "what is lost must be sent again, or a round never ends: give a time"
+        problems.append(("network.retransmit_after", what))
+    elif stands_still(after, stop.time or longest):
         what = (
             f"{after:g} s is so short that the clock cannot advance by it after "
             f"{stop.time or longest:g} s, and lost messages would be sent again for ever"
@@ -368,18 +355,17 @@ def _longest_round(scenario: Scenario) -> float:
     network, task = scenario.network, scenario.task
     longest = 0.0
     for law in (network.latency, scenario.compute.time):
-        factor = 1.0 if law.per_agent is None else law.per_agent.rare_value
-        longest += law.rare_value * factor
+        factors = [getattr(law, "per_agent", None), getattr(law, "per_link", None)]
+        longest += law.rare_value * math.prod(f.rare_value for f in factors if f is not None)
     if network.bandwidth is not None:
         # Agents send one message after another; of files nothing is known yet, so much is allowed.
-        messages = MANY_AGENTS if isinstance(task, Files) else task.agents
-        numbers = task.dimension if isinstance(task, LinearClassification) else 1
-        numbers = MANY_AGENTS if isinstance(task, Files) else numbers
+        messages = MANY_AGENTS if task.count is None else task.count
+        numbers = MANY_AGENTS if task.numbers is None else task.numbers
         longest += messages * (network.header + 4 * 8 * numbers) / network.bandwidth
     return longest
 
 
-def _record_problems(scenario: Scenario) -> list[tuple[str, str]]:
+def _record_problems(scenario: Scenario) -> Problems:
     """Samples so frequent that they would fill the memory before the run ends."""
     stop, record = scenario.stop, scenario.record
     for key, every, limit in (
@@ -390,3 +376,93 @@ def _record_problems(scenario: Scenario) -> list[tuple[str, str]]:
             what = f"{limit:g}/{every:g} samples are too many; at most {MOST_SAMPLES:,} are allowed"
             return [(f"record.{key}", what)]
     return []
+
+
+# --- the schema that files are checked against ---------------------------------------------------
+def _named(value: Any) -> Any:
+    """``hinge`` stands for ``{kind: hinge}``."""
+    return {"kind": value} if isinstance(value, str) else value
+
+
+def _block(base: type[Strict], **fields: tuple[Any, Any, str]) -> Any:
+    """A class like ``base`` with other types of some fields: (type, default, description)."""
+    changed: dict[str, Any] = {
+        name: (kind, Field(default=default, validate_default=True, description=text))
+        for name, (kind, default, text) in fields.items()
+    }
+    model = create_model(base.__name__, __base__=base, **changed)
+    model.__doc__ = base.__doc__
+    return model
+
+
+def _task_type(task: type[Task], loss: Any) -> type[Task]:
+    """A task that may name any loss, if it names one at all."""
+    field = task.model_fields.get("loss")
+    if field is None:
+        return task
+    return _block(task, loss=(loss, field.default, field.description or ""))  # type: ignore[no-any-return]
+
+
+@cache
+def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
+    """The class of scenarios whose keys may name all these kinds."""
+    times, latencies = time_law(kinds.laws), time_law(kinds.laws, of_links=True)
+    known = blocks(kinds.rules)
+    losses = one_of(kinds.losses)
+    names = Literal[tuple(kind_of(loss) for loss in kinds.losses)]  # type: ignore[misc]
+    loss = Annotated[losses, BeforeValidator(_named, json_schema_input_type=names | losses)]
+    tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
+    metrics = {kind_of(metric): metric for metric in kinds.metrics}
+    metric_names = Literal[tuple(metrics)]  # type: ignore[misc]
+    stop = _block(Stop, metric=(metric_names | None, None, _text(Stop, "metric")))
+    stop.known = metrics
+    zero = {"kind": "constant", "value": 0.0}
+    model: type[Scenario] = create_model(
+        "Scenario",
+        __base__=Scenario,
+        task=(tasks, Field(description="Who has which data.")),
+        graph=(one_of(kinds.graphs), Field(description="Who knows whom.")),
+        algorithm=_field(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
+        clock=_field(
+            _block(Clock, rate=(factor_law(kinds.laws), 1.0, "Ticks a second of each agent.")),
+            {},
+            "When agents wake up.",
+        ),
+        network=_field(
+            _block(Network, latency=(latencies, zero, "How long a message is under way.")),
+            {},
+            "What happens to a message on its way.",
+        ),
+        compute=_field(
+            _block(Compute, time=(times, zero, "How long a solve takes.")),
+            {},
+            "How long agents compute.",
+        ),
+        stop=(stop, Field(description="When the run ends.")),
+        record=_field(_record_type(kinds), {}, "When samples are taken."),
+    )
+    model.__doc__ = Scenario.__doc__
+    model.kinds, model.plugins, model.algorithms = kinds, plugins, known
+    return model
+
+
+def _record_type(kinds: Kinds) -> Any:
+    """With a key ``metrics`` where there are metrics that are not always measured."""
+    more = [metric for metric in kinds.metrics if not metric.always]
+    if not more:
+        return Record
+    choice = one_of(more)
+    names = Literal[tuple(kind_of(metric) for metric in more)]  # type: ignore[misc]
+    item = Annotated[choice, BeforeValidator(_named, json_schema_input_type=names | choice)]
+    fields: dict[str, Any] = {
+        "metrics": (list[item], Field(default=[], description="Metrics to measure as well."))  # type: ignore[valid-type]
+    }
+    return create_model("Record", __base__=Record, **fields)
+
+
+def _field(kind: Any, default: Any, text: str) -> Any:
+    return (kind, Field(default=default, validate_default=True, description=text))
+
+
+def _text(model: type[Strict], name: str) -> str:
+    return model.model_fields[name].description or ""

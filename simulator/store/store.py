@@ -39,7 +39,6 @@ from simulator.store.drafts import drafting, replacing, replacing_file, shown_pa
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
-    from simulator.runs.plugins import Plugin
 
 #: Raised whenever numbers change, so that old results are not taken for new ones.
 RESULTS_VERSION = 2
@@ -78,9 +77,9 @@ class Store:
         self.root = Path(root)
 
     # --- where things are ---
-    def folder(self, scenario: Scenario, plugin: Plugin | None = None) -> Path:
+    def folder(self, scenario: Scenario) -> Path:
         """Where the result of a scenario lives, whether it is there or not."""
-        return self.place(scenario.name, digest(scenario, plugin))
+        return self.place(scenario.name, digest(scenario))
 
     def place(self, name: str, full_hash: str) -> Path:
         """Where the result of this name and hash lives, whether it is there or not."""
@@ -128,7 +127,6 @@ class Store:
         *,
         full_hash: str,
         wall_time: float,
-        plugin: Plugin | None = None,
         draw: Draw | None = None,
         force: bool = False,
     ) -> Path:
@@ -144,7 +142,7 @@ class Store:
         with replacing(folder) as draft:
             copies = write_inputs(scenario, draft)
             hashes = {path: sha256_of(draft / name) for path, name in copies.items()}
-            if _digest(scenario, plugin, hashes) != full_hash:
+            if _digest(scenario, hashes) != full_hash:
                 names = ", ".join(str(path) for path in copies)
                 raise StoreError(
                     f"{folder}: not stored: the scenario's files changed during the run: {names}"
@@ -159,7 +157,7 @@ class Store:
                 "results_version": RESULTS_VERSION,
                 "hash": full_hash,
                 "seed": scenario.seed,
-                "plugin": plugin and {"rules": sorted(plugin.rules), "sha256": plugin.sha256},
+                "plugins": _described(scenario),
                 "wall_time": wall_time,
                 "software": software(),
                 "summary": stored.summary,
@@ -231,15 +229,20 @@ class Store:
 
 
 # --- hashes and names ---------------------------------------------------------------------------
-def digest(scenario: Scenario, plugin: Plugin | None = None) -> str:
-    """SHA-256 of all that numbers depend on: the scenario, its files, the plugin, our version."""
-    return _digest(scenario, plugin, {path: sha256_of(path) for path in scenario_files(scenario)})
+def digest(scenario: Scenario) -> str:
+    """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version."""
+    return _digest(scenario, {path: sha256_of(path) for path in scenario_files(scenario)})
 
 
-def _digest(scenario: Scenario, plugin: Plugin | None, hashes: dict[Path, str]) -> str:
+def _described(scenario: Scenario) -> dict[str, Any] | None:
+    plugins = scenario.plugins
+    return plugins and {"references": list(plugins.references), "sha256": plugins.sha256}
+
+
+def _digest(scenario: Scenario, hashes: dict[Path, str]) -> str:
     payload = {
         "results_version": RESULTS_VERSION,
-        "plugin": None if plugin is None else plugin.sha256,
+        "plugins": scenario.plugins and scenario.plugins.sha256,
         "scenario": scenario_hash_payload(scenario, hashes),
     }
     return hash_of(payload)

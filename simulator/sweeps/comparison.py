@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from simulator.errors import ScenarioError
-from simulator.runs.plugins import Plugin
+from simulator.runs.plugins import Given
 from simulator.store.drafts import replacing
 from simulator.store.store import Store
 from simulator.sweeps.plan import Plan, Request, TargetLevel, label, make_plan, plain_values
@@ -81,7 +81,7 @@ def compare(
     jobs: int | None = None,
     dask: str | None = None,
     out: Path | str = "results",
-    plugin: Plugin | None = None,
+    plugins: Given = None,
     force: bool = False,
     figures: bool = True,
     progress: Progress | None = None,
@@ -98,10 +98,8 @@ def compare(
         limit_time=limit_time,
         limit_communications=limit_communications,
     )
-    plan, store = make_plan(request, plugin), Store(out)
-    computed = compute(
-        plan, store, plugin=plugin, jobs=jobs, dask=dask, force=force, progress=progress
-    )
+    plan, store = make_plan(request, plugins), Store(out)
+    computed = compute(plan, store, jobs=jobs, dask=dask, force=force, progress=progress)
     return write_comparison(computed, request, store, figures=figures)
 
 

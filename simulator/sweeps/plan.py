@@ -24,17 +24,16 @@ from typing import Any
 import yaml
 
 from simulator.errors import ScenarioError
-from simulator.runs.plugins import Plugin
-from simulator.scenario.algorithm import PropagatedStart, algorithm_keys
-from simulator.scenario.files import Source, load_scenario, read_scenario_text
+from simulator.runs.plugins import Given, load_plugins, schema_for
+from simulator.scenario.choice import kind_of
+from simulator.scenario.files import Source, read_scenario, read_scenario_text
 from simulator.scenario.messages import Mistake, did_you_mean, shown
 from simulator.scenario.overrides import plain, repeated
-from simulator.scenario.schema import MetricName, Scenario, read_level
+from simulator.scenario.schema import Scenario, read_level
 from simulator.scenario.yaml_positions import plain_value, read_yaml
 from simulator.store.store import digest
 
 Grid = dict[str, list[Any]]
-_METRICS: tuple[str, ...] = MetricName.__args__  # type: ignore[attr-defined]
 #: More runs than this are a slip, unless --max-runs says that they are meant.
 MOST_RUNS = 10_000
 #: Of the values of a key, an outline checks so many.
@@ -48,24 +47,27 @@ class TargetLevel:
 
     metric: str
     level: float | str
+    #: Does the metric grow as agents learn?
+    grows: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> TargetLevel:
+    def parse(cls, text: str, schema: type[Scenario]) -> TargetLevel:
         """Read ``METRIC=LEVEL``, where LEVEL is a number, or a percentage of the start's value."""
         metric, _, level = (part.strip() for part in text.partition("="))
         place = f"--target {shown(text)[1:-1]}"
-        if metric not in _METRICS:
-            hint = did_you_mean(metric, _METRICS)
-            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(_METRICS)}")
+        known = {kind_of(each): each for each in schema.kinds.metrics}
+        if metric not in known:
+            hint = did_you_mean(metric, known)
+            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(known)}")
         try:
             read = read_level(plain_value(level))
         except ValueError:
             read = -1.0
         if isinstance(read, float) and read < 0:
             raise ScenarioError(f"{place}: expected METRIC=LEVEL, like distance=1% or l2_error=0.1")
-        if isinstance(read, str) and metric in ("accuracy", "staleness"):
+        if isinstance(read, str) and (known[metric].grows or not known[metric].relative):
             raise ScenarioError(f"{place}: give {metric} as a number, like {metric}=0.9")
-        return cls(metric, read)
+        return cls(metric, read, known[metric].grows)
 
     @property
     def relative(self) -> bool:
@@ -74,7 +76,7 @@ class TargetLevel:
 
     def overrides(self) -> dict[str, Any]:
         """As overrides of a scenario."""
-        direction = "above" if self.metric == "accuracy" else "below"
+        direction = "above" if self.grows else "below"
         return {"stop.metric": self.metric, f"stop.{direction}": self.level}
 
 
@@ -228,8 +230,9 @@ def _wrong_values(values: Any) -> str | None:
 
 
 # --- planning -----------------------------------------------------------------------------------
-def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
+def make_plan(request: Request, plugins: Given = None) -> Plan:
     """Every combination of the grid (and of ``vary``) with every seed, all of them validated."""
+    schema = schema_for(load_plugins(plugins))
     grid = dict(request.grid)
     for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
         if (what := _wrong_values(values)) is not None:
@@ -239,7 +242,7 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
             f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
-    target = None if request.target is None else TargetLevel.parse(request.target)
+    target = None if request.target is None else TargetLevel.parse(request.target, schema)
     listed_seeds = grid.pop("seed", None)
     if listed_seeds is not None and request.seeds is not None:
         raise ScenarioError("--seeds and --set seed=… are the same; give one")
@@ -249,7 +252,7 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
             raise ScenarioError(f"--vary {key}: it is swept by --set as well; give one")
     axes = {key: values for key, values in {**grid, **variants}.items() if len(values) > 1}
 
-    loaded = _load_all(request, {**grid, **variants}, target, plugin)
+    loaded = _load_all(request, {**grid, **variants}, target, schema)
     if request.vary is not None and target is not None and target.relative:
         _refuse_other_levels(request, len(request.vary[1]), [each for _, each in loaded])
     runs = []
@@ -258,17 +261,17 @@ def make_plan(request: Request, plugin: Plugin | None = None) -> Plan:
             seeded = scenario.model_copy(update={"seed": seed})
             swept = {key: chosen[key] for key in axes}
             runs.append(PlannedRun(number, swept, seeded))
-    _refuse_duplicates(runs, plugin)
+    _refuse_duplicates(runs)
     return Plan(request.name or loaded[0][1].name, axes, runs, target)
 
 
-def outline(request: Request, plugin: Plugin | None = None) -> list[str]:
+def outline(request: Request, plugins: Given = None) -> list[str]:
     """Lines on a plan that is too large to be listed; each value is validated by itself."""
     axes = {**request.grid, **(dict([request.vary]) if request.vary else {})}
     first = {key: values[:1] for key, values in axes.items()}
     for key, values in axes.items():
         some = {**first, key: values[:_OUTLINED]}
-        make_plan(replace(request, grid=some, vary=None, seeds=None), plugin)
+        make_plan(replace(request, grid=some, vary=None, seeds=None), plugins)
     lines = [f"{key}: {len(values):,} values" for key, values in axes.items()]
     lines += [f"seeds: {request.seeds:,}"] if request.seeds is not None else []
     return [
@@ -280,19 +283,18 @@ def outline(request: Request, plugin: Plugin | None = None) -> list[str]:
 
 
 def _load_all(
-    request: Request, grid: Grid, target: TargetLevel | None, plugin: Plugin | None
+    request: Request, grid: Grid, target: TargetLevel | None, schema: type[Scenario]
 ) -> list[tuple[dict[str, Any], Scenario]]:
     """The scenario of each combination; all mistakes of all combinations are reported."""
-    rules = plugin.rules if plugin is not None else ()
     loaded, wrong = [], dict[str, None]()
     for values in itertools.product(*grid.values()):
         overrides = dict(zip(grid, values, strict=True))
         everything = {
-            **_of_its_kind(overrides, grid),
+            **_of_its_kind(overrides, grid, schema),
             **(target.overrides() if target is not None else {}),
         }
         try:
-            loaded.append((overrides, load_scenario(request.base, everything, known_rules=rules)))
+            loaded.append((overrides, read_scenario(request.base, everything, schema)))
         except ScenarioError as error:
             for line in str(error).splitlines():
                 wrong[_placed(line, overrides, request.places)] = None
@@ -301,7 +303,7 @@ def _load_all(
     return loaded
 
 
-def _of_its_kind(values: dict[str, Any], grid: Grid) -> dict[str, Any]:
+def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> dict[str, Any]:
     """Without the keys that only another of several algorithms has.
 
     A key with one value is part of what all runs share, as if the scenario had it: it goes to the
@@ -310,8 +312,8 @@ def _of_its_kind(values: dict[str, Any], grid: Grid) -> dict[str, Any]:
     kinds = grid.get("algorithm.kind", [])
     if len(kinds) < 2:
         return values
-    known = [algorithm_keys(kind) for kind in kinds]
-    others = frozenset[str]().union(*known) - algorithm_keys(values["algorithm.kind"])
+    known = [schema.algorithm_keys(kind) for kind in kinds]
+    others = frozenset[str]().union(*known) - schema.algorithm_keys(values["algorithm.kind"])
     foreign = tuple(f"algorithm.{key}." for key in others)
     return {
         key: value
@@ -354,18 +356,18 @@ def _start(scenario: Scenario) -> tuple[Any, ...]:
     """All that the first models and their errors depend on, but for the seed."""
     algorithm = scenario.algorithm
     start: Any = algorithm.start
-    if start == "mp" or isinstance(start, PropagatedStart):
-        start = (start, start == "mp" and algorithm.trade_off, algorithm.confidence)
+    if algorithm.starts_from_mp:
+        start = (start, start == "mp" and vars(algorithm), getattr(algorithm, "confidence", None))
     elif start in ("hello", "known"):
         start = "own"  # they differ in what agents know of one another, not in the models
     return scenario.problem_seed, scenario.task, scenario.graph, start
 
 
-def _refuse_duplicates(runs: list[PlannedRun], plugin: Plugin | None) -> None:
+def _refuse_duplicates(runs: list[PlannedRun]) -> None:
     """Two combinations that mean the same, such as 0.05 and 50 ms, are a mistake."""
     first: dict[str, PlannedRun] = {}
     for run in runs:
-        other = first.setdefault(digest(run.scenario, plugin), run)
+        other = first.setdefault(digest(run.scenario), run)
         if other is not run:
             one, two = (_values_text(each) for each in (other, run))
             raise ScenarioError(f"--set: {one} and {two} are the same run; remove one of them")

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import SimulatorError
-from simulator.runs.plugins import Plugin
+from simulator.runs.plugins import Given
 from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
@@ -71,7 +71,6 @@ def sweep(
     jobs: int | None = None,
     dask: str | None = None,
     out: Path | str = "results",
-    plugin: Plugin | None = None,
     force: bool = False,
     figures: bool = True,
     progress: Progress | None = None,
@@ -88,10 +87,8 @@ def sweep(
     """
     request = requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target)
     request = replace(request, max_runs=max_runs)
-    plan = make_plan(request, plugin)
-    computed = compute(
-        plan, Store(out), plugin=plugin, jobs=jobs, dask=dask, force=force, progress=progress
-    )
+    plan = make_plan(request, plugins)
+    computed = compute(plan, Store(out), jobs=jobs, dask=dask, force=force, progress=progress)
     return write_sweep(computed, Store(out), figures=figures)
 
 
@@ -115,7 +112,7 @@ def compute(
     plan: Plan,
     store: Store,
     *,
-    plugin: Plugin | None = None,
+    plugins: Given = None,
     jobs: int | None = None,
     dask: str | None = None,
     force: bool = False,
@@ -124,7 +121,7 @@ def compute(
     """Compute the runs that the store does not have; this process alone writes to the store."""
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
-    runs = [Run(run.scenario, store, plugin) for run in plan.runs]
+    runs = [Run(run.scenario, store) for run in plan.runs]
     missing = list(range(len(runs))) if force else unfinished(runs)
     failures: dict[int, str] = {}
     if missing:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Protocol
 
 from simulator.errors import DamagedError, MissingError, StoreWarning
-from simulator.runs.plugins import Plugin
 from simulator.runs.results import save_result
 from simulator.scenario.schema import Scenario
 from simulator.store.store import TRACE, Store, digest
@@ -51,14 +50,13 @@ class Run:
 
     scenario: Scenario
     store: Store
-    plugin: Plugin | None = None
     #: The files that will be read, besides the manifest; all of them for None.
     reads: tuple[str, ...] | None = (TRACE,)
 
     @cached_property
     def full_hash(self) -> str:
         """The hash of all that its numbers depend on, as it was when the work began."""
-        return digest(self.scenario, self.plugin)
+        return digest(self.scenario)
 
     @property
     def key(self) -> str:
@@ -75,8 +73,8 @@ class Run:
         self.store.check(self.place, self.reads)
 
     def job(self) -> Job:
-        """The scenario with its files and the plugin."""
-        return pack(self.scenario, self.plugin)
+        """The scenario with its files and its plugins."""
+        return pack(self.scenario)
 
     def save(self, outcome: Done, force: bool = False) -> None:
         """Store the result under the scenario as it was asked for."""
@@ -85,7 +83,6 @@ class Run:
             replace(outcome.result, scenario=self.scenario),
             full_hash=self.full_hash,
             wall_time=outcome.wall_time,
-            plugin=self.plugin,
             force=force,
         )
 

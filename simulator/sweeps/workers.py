@@ -25,15 +25,16 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
-from simulator.runs.plugins import Plugin, load_plugin
+from simulator.runs.plugins import Plugins, unpack
 from simulator.runs.run import run
-from simulator.scenario.files import dump_scenario, load_scenario
+from simulator.runs.scenarios import load_scenario
+from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
 from simulator.store.drafts import scratch, sweep_up_scratch
 from simulator.store.store import input_names
@@ -61,13 +62,13 @@ class Job(Protocol):
 
 @dataclass(frozen=True)
 class RunJob:
-    """A run that can be sent anywhere: the scenario's YAML, the files it names, the plugin."""
+    """A run that can be sent anywhere: the scenario's YAML, the files it names, the plugins."""
 
     files: dict[str, bytes]
-    #: A module's name, or a file's name with its source; None without a plugin.
-    plugin: str | None
-    plugin_source: bytes | None
-    plugin_sha256: str | None
+    #: The plugins as they were given, their files, and the hash of these.
+    references: tuple[str, ...] = ()
+    plugin_files: tuple[tuple[str, bytes], ...] = ()
+    plugin_sha256: str | None = None
 
     def execute(self) -> Outcome:
         """Unpack the scenario and run it."""
@@ -77,12 +78,12 @@ class RunJob:
                     path = folder / name
                     path.parent.mkdir(exist_ok=True)
                     path.write_bytes(content)
-                plugin = _unpack_plugin(self, folder)
-                rules = plugin.rules if plugin is not None else ()
-                scenario = load_scenario(folder / "scenario.yaml", known_rules=rules)
+                plugins = _unpack_plugins(self, folder)
+                scenario = load_scenario(folder / "scenario.yaml", plugins=plugins)
                 started = time.perf_counter()
-                result = run(scenario, plugin=plugin)
-                return Done(result, time.perf_counter() - started)
+                result = run(scenario)
+                # The caller has the scenario, whose class is made to measure and can't travel.
+                return Done(replace(result, scenario=None), time.perf_counter() - started)
             except Exception as error:
                 # The worker's folder has another name each time; the reason must not.
                 return Failed(reason_for(error).replace(f"{folder}{os.sep}", ""))
@@ -112,17 +113,20 @@ def reason_for(error: Exception) -> str:
     return str(error) if known else f"{type(error).__name__}: {error}"
 
 
-def pack(scenario: Scenario, plugin: Plugin | None) -> RunJob:
+def pack(scenario: Scenario) -> RunJob:
     """Make a run ready to travel."""
     names = input_names(scenario)
     files = {name: _content(path) for path, name in names.items()}
     files["scenario.yaml"] = dump_scenario(scenario, names).encode()
-    if plugin is None:
-        return RunJob(files, None, None, None)
-    path = Path(plugin.reference)
-    if path.suffix == ".py":
-        return RunJob(files, path.name, _content(path), plugin.sha256)
-    return RunJob(files, plugin.reference, None, plugin.sha256)
+    plugins: Plugins | None = scenario.plugins
+    if plugins is None:
+        return RunJob(files)
+    if plugins.files is None:
+        raise SimulatorError(
+            f"{', '.join(plugins.references)}: classes and modules that are given from Python run "
+            "in this process only: use jobs=1, or put them into a file and give its path"
+        )
+    return RunJob(files, plugins.references, plugins.files, plugins.sha256)
 
 
 def _content(path: Path) -> bytes:
@@ -136,19 +140,14 @@ def _execute(job: Job) -> Outcome:
     return job.execute()
 
 
-def _unpack_plugin(job: RunJob, folder: Path) -> Plugin | None:
-    if job.plugin is None:
+def _unpack_plugins(job: RunJob, folder: Path) -> Plugins | None:
+    if not job.references:
         return None
-    reference = job.plugin
-    if job.plugin_source is not None:
-        (folder / "plugin").mkdir()
-        path = folder / "plugin" / job.plugin
-        path.write_bytes(job.plugin_source)
-        reference = str(path)
-    plugin = load_plugin(reference)
-    if plugin.sha256 != job.plugin_sha256:
-        raise SimulatorError(f"--plugin {job.plugin}: the worker has another version of it")
-    return plugin
+    plugins: Plugins = unpack(job.plugin_files, job.references, folder / "plugins")
+    if plugins.sha256 != job.plugin_sha256:
+        names = ", ".join(job.references)
+        raise SimulatorError(f"--plugin {names}: the worker has another version of it")
+    return plugins
 
 
 # --- who works ----------------------------------------------------------------------------------

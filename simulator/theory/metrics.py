@@ -1,30 +1,28 @@
-"""Metrics: what is measured of a run, from outside and from the global view (section 5)."""
+"""Metrics: what is measured of a run, from outside and from the global view (docs/design.md)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.rule import Rule
-from simulator.errors import NoOptimumError, ScenarioError
+from simulator.errors import NoOptimumError
 from simulator.problem.problem import DataSets, Floats, Problem
+from simulator.scenario.kinds import Metric, Problems, Task
 from simulator.scenario.schema import Scenario
-from simulator.theory.objectives import Objective, cl_optimum, mp_optimum
-
-#: Kept up to date at every update when a stop asks for them, so that their times are exact.
-EXACT = ("distance", "l2_error")
+from simulator.theory.objectives import OBJECTIVES, Objective
 
 
-class Metrics:
-    """All metrics that a scenario's problem and rule allow.
+class View:
+    """The global view of a scenario's problem, from which metrics are taken.
 
-    ``optimum`` (n, p) minimises the rule's objective, and is None if the rule has none.
+    ``optimum`` (n, p) minimises the objective of the rule, and is None if it has none.
     """
 
-    def __init__(self, scenario: Scenario, problem: Problem, rule: type[Rule] | None):
+    def __init__(self, scenario: Scenario, problem: Problem):
         self.problem = problem
         self.objective: Objective | None = None
         self.optimum: Floats | None = None
@@ -32,73 +30,183 @@ class Metrics:
         self.least: float | None = None
         #: Remarks for the user.
         self.notes: tuple[str, ...] = ()
-        mu = scenario.algorithm.trade_off
-        kind: Literal["mp", "cl"] | None = rule.objective if rule is not None else None
-        if kind is not None and problem.W.nnz:
-            self.objective = Objective(problem, mu, kind)
-            try:
-                self.optimum = (
-                    mp_optimum(problem.W, problem.confidence, problem.solitary, mu)
-                    if kind == "mp"
-                    else cl_optimum(problem, mu)
-                )
-            except NoOptimumError as error:
-                self.notes += (str(error),)
-            else:
-                self._compare_with(self.objective(self.optimum))
-        self._test_owner = _test_owners(problem)
+        self.test_owner = _test_owners(problem)
+        rule = scenario.algorithm.rule
+        if rule is not None and rule.objective is not None and problem.W.nnz:
+            mu = scenario.algorithm.trade_off  # type: ignore[attr-defined]
+            self._minimise(OBJECTIVES[rule.objective](problem, mu))
+        asked = [*scenario.record.metrics]
+        if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
+            asked.append(scenario.stop.known[scenario.stop.metric]())
+        always = [metric() for metric in scenario.kinds.metrics if metric.always]
+        every = always + [metric for metric in asked if not type(metric).always]
+        #: What is measured, in order.
+        self.metrics = [metric for metric in every if metric.available(self)]
 
-    def _compare_with(self, least: float) -> None:
-        """Take Q* as the measure of gaps, unless it is 0 up to rounding."""
-        assert self.objective is not None
-        if least > 1e-12 * self.objective(self.problem.solitary):
+    def _minimise(self, objective: Objective) -> None:
+        self.objective = objective
+        try:
+            self.optimum = objective.minimiser()
+        except NoOptimumError as error:
+            self.notes += (str(error),)
+            return
+        least = objective(self.optimum)
+        if least > 1e-12 * objective(self.problem.solitary):
             self.least = least
         else:
             self.notes += ("the optimum of the objective is 0, so that gaps are left out",)
 
     def available(self) -> list[str]:
-        """The metrics of a sample row, in their order."""
-        names = ["objective"] if self.objective is not None else []
-        names += ["gap"] if self.least is not None else []
-        names += ["distance"] if self.optimum is not None else []
-        names += ["l2_error"] if self.problem.targets is not None else []
-        names += ["accuracy"] if self._test_owner is not None else []
-        return names
+        """The kinds of what is measured, in order."""
+        return _kinds(self.metrics)
+
+    def metric(self, kind: str) -> Metric | None:
+        """The metric of a kind, if it is measured."""
+        return next((metric for metric in self.metrics if metric.kind == kind), None)
 
     def measure(self, models: Floats) -> dict[str, float]:
         """All metrics of models (n, p), but for staleness, which belongs to the network."""
-        row: dict[str, float] = {}
-        if self.objective is not None:
-            row["objective"] = self.objective(models)
-        if self.least is not None:
-            row["gap"] = row["objective"] / self.least - 1.0
-        if self.optimum is not None:
-            row["distance"] = mean_squared_distance(models, self.optimum)
-        if self.problem.targets is not None:
-            row["l2_error"] = mean_squared_distance(models, self.problem.targets)
-        if self._test_owner is not None:
-            row["accuracy"] = float(np.nanmean(self.accuracies(models)))
-        return row
+        return {
+            metric.kind: float(metric.measure(self, models))
+            for metric in self.metrics
+            if not isinstance(metric, Staleness)
+        }
 
-    def accuracies(self, models: Floats) -> Floats:
-        """Each agent's share of right predictions on its own test points; xᵀθ = 0 is wrong.
 
-        NaN for an agent without test points.
-        """
-        test, owner = self.problem.test, self._test_owner
+def _kinds(metrics: Sequence[Metric]) -> list[str]:
+    return [metric.kind for metric in metrics]
+
+
+# --- the metrics that are built in ----------------------------------------------------------------
+class ObjectiveValue(Metric):
+    """Q_MP or Q_CL, whichever the rule minimises."""
+
+    kind: Literal["objective"] = "objective"
+    label, always, of_baselines = "objective", True, False
+
+    def available(self, view: View) -> bool:
+        """Rules without an objective have none."""
+        return view.objective is not None
+
+    def measure(self, view: View, models: Floats) -> float:
+        """Q(Θ)."""
+        assert view.objective is not None
+        return view.objective(models)
+
+
+class Gap(Metric):
+    """Q/Q* − 1."""
+
+    kind: Literal["gap"] = "gap"
+    label, always, of_baselines = "objective above its least value", True, False
+
+    def available(self, view: View) -> bool:
+        """Only where Q* is not 0."""
+        return view.least is not None
+
+    def measure(self, view: View, models: Floats) -> float:
+        """Q(Θ)/Q* − 1."""
+        assert view.objective is not None
+        assert view.least is not None
+        return view.objective(models) / view.least - 1.0
+
+
+class Followed(Metric):
+    """A mean squared distance from given models; its time to a level is exact to the event."""
+
+    always, by_agent = True, True
+
+    def reference(self, view: View) -> Floats | None:
+        """The models (n, p) from which it is measured."""
+        raise NotImplementedError
+
+    def available(self, view: View) -> bool:
+        """Where there is a reference."""
+        return self.reference(view) is not None
+
+    def measure(self, view: View, models: Floats) -> float:
+        """(1/n) Σ_i ‖θ_i − r_i‖²."""
+        return float(np.mean(self.each(view, models)))
+
+    def each(self, view: View, models: Floats) -> Floats:
+        """‖θ_i − r_i‖² of each agent."""
+        reference = self.reference(view)
+        assert reference is not None
+        return np.asarray(np.sum((models - reference) ** 2, axis=1))
+
+
+class Distance(Followed):
+    """The mean squared distance to the optimum."""
+
+    kind: Literal["distance"] = "distance"
+    label, of_baselines = "mean squared distance\nto the optimum", False
+
+    def reference(self, view: View) -> Floats | None:
+        """The optimum."""
+        return view.optimum
+
+
+class L2Error(Followed):
+    """The mean squared distance to the true models."""
+
+    kind: Literal["l2_error"] = "l2_error"
+    label = "mean squared error\nto the true models"
+
+    def problems(self, task: Task) -> Problems:
+        """The true models must be known."""
+        if task.has_targets:
+            return []
+        return [("", "l2_error needs the true models: give task.targets")]
+
+    def reference(self, view: View) -> Floats | None:
+        """The true models."""
+        return view.problem.targets
+
+
+class Accuracy(Metric):
+    """The share of right predictions on an agent's own test points, mean over agents."""
+
+    kind: Literal["accuracy"] = "accuracy"
+    label, always, grows, by_agent = "mean test accuracy", True, True, True
+
+    def problems(self, task: Task) -> Problems:
+        """There must be test points."""
+        if task.has_test:
+            return []
+        hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
+        return [("", f"accuracy needs test points{hint}")]
+
+    def available(self, view: View) -> bool:
+        """Where there are test points with labels."""
+        return view.test_owner is not None
+
+    def measure(self, view: View, models: Floats) -> float:
+        """The mean over agents that have test points."""
+        return float(np.nanmean(self.each(view, models)))
+
+    def each(self, view: View, models: Floats) -> Floats:
+        """Of each agent; xᵀθ = 0 is wrong; NaN for an agent without test points."""
+        test, owner = view.problem.test, view.test_owner
         assert test is not None
         assert test.X is not None
         assert owner is not None
         margins = _predictions(test, owner, models) * test.y
-        right = np.bincount(owner[margins > 0], minlength=self.problem.n)
+        right = np.bincount(owner[margins > 0], minlength=view.problem.n)
         return np.where(test.sizes > 0, right / np.maximum(test.sizes, 1), np.nan)
 
-    def reference(self, metric: str) -> Floats:
-        """The models (n, p) that ``distance`` or ``l2_error`` measures from."""
-        reference = self.optimum if metric == "distance" else self.problem.targets
-        if reference is None:
-            raise ScenarioError(f"stop.metric: {metric} cannot be measured in this scenario")
-        return reference
+
+class Staleness(Metric):
+    """Now minus the send time of the copy held, mean over links; measured by the recorder."""
+
+    kind: Literal["staleness"] = "staleness"
+    label, always, relative, of_baselines = "mean age of copies in seconds", True, False, False
+
+
+#: The metrics by kind, in the order in which they are measured.
+METRICS: dict[str, type[Metric]] = {
+    str(metric.model_fields["kind"].default): metric
+    for metric in (ObjectiveValue, Gap, Distance, L2Error, Accuracy, Staleness)
+}
 
 
 def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Floats:
@@ -120,19 +228,14 @@ def _test_owners(problem: Problem) -> NDArray[np.int64] | None:
     return np.repeat(np.arange(problem.n), test.sizes)
 
 
-def mean_squared_distance(models: Floats, reference: Floats) -> float:
-    """(1/n) Σ_i ‖θ_i − r_i‖²."""
-    return float(np.mean(np.sum((models - reference) ** 2, axis=1)))
-
-
 @dataclass
 class Target:
     """A level that a metric is to reach."""
 
     metric: str
     level: float
-    #: The level as the scenario has it: a number, or a percentage of the start's value, "1%".
-    asked: float | str
+    #: As the scenario has it: a number, or a percentage of the value at the start.
+    asked: Any
     above: bool = False
 
     def met_by(self, value: float) -> bool:

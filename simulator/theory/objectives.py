@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,15 +23,10 @@ DIRECT_AGENTS = 4000
 
 
 class Objective:
-    """What an algorithm minimises, as a function of Θ (n, p).
+    """What an algorithm minimises, as a function of Θ (n, p)."""
 
-    ``mp``, equation 4:  Q_MP(Θ) = ½ (Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii c_i‖θ_i − θ_i^sol‖²)
-
-    ``cl``, equation 7:  Q_CL(Θ) = Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii L_i(θ_i)
-    """
-
-    def __init__(self, problem: Problem, mu: float, kind: Literal["mp", "cl"]):
-        self.problem, self.mu, self.kind = problem, mu, kind
+    def __init__(self, problem: Problem, mu: float):
+        self.problem, self.mu = problem, mu
         upper = triu(problem.W, k=1, format="coo")
         self.first, self.second = upper.coords
         self.weights = upper.data
@@ -40,9 +34,11 @@ class Objective:
 
     def __call__(self, Theta: Floats) -> float:
         """Q(Θ)."""
-        if self.kind == "mp":
-            return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
-        return self.smoothness(Theta) + self.mu * self._loss(Theta)
+        raise NotImplementedError
+
+    def minimiser(self) -> Floats:
+        """Θ* (n, p); NoOptimumError where there is none."""
+        raise NotImplementedError
 
     def smoothness(self, Theta: Floats) -> float:
         """Σ_{i<j} W_ij‖θ_i − θ_j‖², from the differences: ΘᵀLΘ would cancel near consensus."""
@@ -53,11 +49,36 @@ class Objective:
             total += float(self.weights[edges] @ np.einsum("ep,ep->e", difference, difference))
         return total
 
+
+class Propagation(Objective):
+    """Equation 4: Q_MP(Θ) = ½ (Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii c_i‖θ_i − θ_i^sol‖²)."""
+
+    def __call__(self, Theta: Floats) -> float:
+        """Q_MP(Θ)."""
+        return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
+
+    def minimiser(self) -> Floats:
+        """Proposition 1."""
+        problem = self.problem
+        return mp_optimum(problem.W, problem.confidence, problem.solitary, self.mu)
+
     def _attachment(self, Theta: Floats) -> float:
         """Σ_i D_ii c_i‖θ_i − θ_i^sol‖²."""
         problem = self.problem
         distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
         return float((problem.D * problem.confidence) @ distances)
+
+
+class Collaboration(Objective):
+    """Equation 7: Q_CL(Θ) = Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii L_i(θ_i)."""
+
+    def __call__(self, Theta: Floats) -> float:
+        """Q_CL(Θ)."""
+        return self.smoothness(Theta) + self.mu * self._loss(Theta)
+
+    def minimiser(self) -> Floats:
+        """By the central solver."""
+        return cl_optimum(self.problem, self.mu)
 
     def _loss(self, Theta: Floats) -> float:
         """Σ_i D_ii L_i(θ_i)."""
@@ -65,6 +86,10 @@ class Objective:
         models = Theta[self.owner]
         predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
         return float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+
+
+#: The objectives that rules name.
+OBJECTIVES: dict[str, type[Objective]] = {"mp": Propagation, "cl": Collaboration}
 
 
 def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) -> Floats:

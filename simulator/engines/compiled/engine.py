@@ -58,7 +58,7 @@ class CompiledEngine:
         run["n"], run["p"], run["edge_count"] = n, setup.problem.p, edges
         run["hello"] = config.algorithm.start == "hello"
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
-        run["retransmit_after"] = config.network.retransmit_after
+        run["retransmit_after"] = config.network.timer
         run["diverged"] = run["draining"] = run["reached_sent"] = NOBODY
         self._connect_rule()
         most_links = int(np.diff(setup.indptr).max())

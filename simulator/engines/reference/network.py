@@ -18,7 +18,7 @@ from simpy.events import NORMAL, EventPriority
 from agents.messages import HELLO, Message
 from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
-from simulator.scenario.schema import GilbertElliott, RateLoss
+from simulator.scenario.schema import GilbertElliott, RateDrop
 
 #: Among the events of one instant: halts come first, samples last.
 FIRST, LAST = EventPriority(-1), EventPriority(2)
@@ -77,7 +77,7 @@ class Links:
         self.bandwidth = config.bandwidth
         self.uplink_free = [0.0] * (max(self.senders, default=-1) + 1)
         self.last_arrival = [0.0] * len(self.senders) if config.fifo else None
-        self.retransmit_after = config.retransmit_after
+        self.retransmit_after = config.timer
         self.sent = self.delivered = self.dropped = self.bytes = 0
         self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
         self.alarm, self.on_alarm = math.inf, on_alarm
@@ -146,11 +146,11 @@ def _listed(factors: Any) -> list[float] | None:
 
 
 def loss_model(
-    config: RateLoss | GilbertElliott, rng: np.random.Generator, edges: int
+    config: RateDrop | GilbertElliott, rng: np.random.Generator, edges: int
 ) -> Callable[[int, float], bool]:
     """A function of (directed edge, time of sending) that says whether that message is lost."""
     uniform = stream(lambda: rng.random(4096))
-    if isinstance(config, RateLoss):
+    if isinstance(config, RateDrop):
         rate = config.rate
         return lambda edge, now: uniform() < rate
 

@@ -1,0 +1,73 @@
+"""The learning problem of a scenario: the agents' data, their solitary models and their graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import ScenarioError
+from simulator.problem.graphs.graph import Agents, connected_parts
+from simulator.problem.problem import Problem
+from simulator.problem.tables import listing
+from simulator.scenario.schema import Scenario
+from simulator.seeds import Streams
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def build_problem(scenario: Scenario, streams: Streams) -> Problem:
+    """The problem that the scenario describes; the same seed gives the same problem.
+
+    Data come from the stream ``data`` alone and the graph from ``graph`` alone.
+    """
+    task, graph = scenario.task, scenario.graph
+    material = task.build(streams.data)
+    loss, ridge = task.loss, task.ridge  # type: ignore[attr-defined]
+    names, data = material.names, material.data
+    vectors = material.targets if material.vectors is None else material.vectors
+    W = graph.build(Agents(names, vectors, task.angular), streams.graph)
+    part, remark = connected_parts(W, names, graph.allow_disconnected)
+    _somebody_has_data(part, data.sizes, names)
+    try:
+        solitary = loss.fit_all(data.X, data.y, data.offsets, ridge)
+    except ValueError as error:
+        raise ScenarioError(f"task: {error}") from None
+    wrong = np.flatnonzero(~np.isfinite(solitary).all(axis=1))
+    if len(wrong):
+        raise ScenarioError(
+            f"task: the solitary model of agent {listing(names, wrong)} is not finite; "
+            "the numbers of its training points are too large"
+        )
+    return Problem(
+        W=W,
+        loss=loss,
+        data=data,
+        confidence=confidence(
+            data.sizes, getattr(scenario.algorithm, "confidence", "data") == "data"
+        ),
+        solitary=solitary,
+        targets=material.targets,
+        test=material.test,
+        vectors=material.vectors,
+        names=names,
+        notes=() if remark is None else (remark,),
+    )
+
+
+def confidence(sizes: Ints, by_data: bool) -> Floats:
+    """c_i = m_i / max_j m_j, or C = I (label propagation); 0 for an agent without data."""
+    return sizes / sizes.max() if by_data else (sizes > 0).astype(float)
+
+
+def _somebody_has_data(part: Ints, sizes: Ints, names: Sequence[str]) -> None:
+    """In each connected part of the graph: otherwise its models would be anything at all."""
+    without = np.bincount(part, weights=sizes) == 0
+    if without.any():
+        agents = np.flatnonzero(part == np.flatnonzero(without)[0])
+        raise ScenarioError(
+            f"a connected part of the graph in which no agent has data: agent "
+            f"{listing(names, agents)}; at least one needs a training point"
+        )

@@ -1,0 +1,88 @@
+"""Graphs of the user's files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+from xml.etree.ElementTree import ParseError  # the exception only: see _graphml
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+from scipy.sparse import csr_array
+
+from simulator.errors import ScenarioError
+from simulator.problem.graphs.graph import Agents, checked
+from simulator.problem.tables import listing, read_cells, read_text
+from simulator.scenario.kinds import Graph
+from simulator.scenario.quantities import InputFile
+
+
+class GraphFile(Graph):
+    """GraphML (.graphml), or a list of edges, one ``agent agent [weight]`` a line."""
+
+    kind: Literal["file"] = "file"
+    file: InputFile
+    """The file."""
+
+    def build(self, agents: Agents, rng: np.random.Generator) -> csr_array:
+        """The weights."""
+        return _read_graph(self.file, agents.names)
+
+
+def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
+    """A GraphML file, or an edge list; agents are named as in the task."""
+    if path.suffix.lower() == ".graphml":
+        edges = _graphml(path)
+
+        def where(row: int) -> str:
+            return f"{path}: edge {edges['a'].iloc[row]} – {edges['b'].iloc[row]}"
+    else:
+        edges = _edge_list(path)
+
+        def where(row: int) -> str:
+            return f"{path}:{edges.index[row]}"
+
+    index = pd.Index(names)
+    i, j = (index.get_indexer(pd.Index(edges[end])).astype(np.int64) for end in ("a", "b"))
+    for end, number in (("a", i), ("b", j)):
+        unknown = np.flatnonzero(number < 0)
+        if len(unknown):
+            name = edges[end].iloc[unknown[0]]
+            raise ScenarioError(
+                f"{where(unknown[0])}: unknown agent {name!r}; the agents are {listing(names)}"
+            )
+    return checked(len(names), i, j, edges["weight"], where)
+
+
+def _graphml(path: Path) -> pd.DataFrame:
+    """The edges of a GraphML file: columns a, b and weight (1 where the file gives none)."""
+    text = read_text(path)
+    # Entities are the one way in which XML can explode or fetch other files.  The parser is given
+    # the decoded text, so no other encoding can hide a declaration from this check.
+    if re.search(r"<!\s*(DOCTYPE|ENTITY)", text, re.IGNORECASE):
+        raise ScenarioError(f"{path}: a GraphML file must not have a DOCTYPE or ENTITY declaration")
+    try:
+        made = nx.parse_graphml(text)
+    except (ParseError, nx.NetworkXException, ValueError, KeyError, TypeError) as error:
+        raise ScenarioError(f"{path}: not a GraphML file that networkx can read: {error}") from None
+    if made.is_directed():
+        raise ScenarioError(f"{path}: the graph is directed; edgedefault must be undirected")
+    return pd.DataFrame(made.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
+
+
+def _edge_list(path: Path) -> pd.DataFrame:
+    """The edges of a text file: columns a, b and weight; the index is the line number."""
+    text = re.sub(r"[ \t]*(#.*)?$", "", read_text(path), flags=re.MULTILINE)
+    separator = "," if "," in text else r"\s+"
+    edges = read_cells(path, text, separator, header=["a", "b", "weight"])
+    short = np.flatnonzero((edges["a"] == "") | (edges["b"] == ""))
+    if len(short):
+        raise ScenarioError(
+            f"{path}:{edges.index[short[0]]}: expected `agent agent [weight]`, "
+            f"got {' '.join(edges.iloc[short[0]]).strip()!r}"
+        )
+    edges["weight"] = edges["weight"].where(edges["weight"] != "", "1")
+    return edges

@@ -1,0 +1,103 @@
+"""The user's own data."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from agents.losses.loss import Loss
+from agents.losses.quadratic import Quadratic
+from agents.parameters import Positive
+from simulator.errors import ScenarioError
+from simulator.problem.tables import Table, listed, names_in, one_row_an_agent, read_table
+from simulator.problem.tasks.task import Material
+from simulator.scenario.kinds import Problems, Task
+from simulator.scenario.quantities import InputFile
+
+
+class Files(Task):
+    """The user's own data: CSV files with an agent column, features and a target."""
+
+    kind: Literal["files"] = "files"
+    train: InputFile
+    """Training points, one a row."""
+    test: InputFile | None = None
+    """Points on which accuracy is measured; for the hinge and the logistic loss only."""
+    agents: InputFile | None = None
+    """One agent a line, in order; needed only where some agent has no training point."""
+    vectors: InputFile | None = None
+    """Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph."""
+    targets: InputFile | None = None
+    """True models, one row an agent, where they are known (for l2_error)."""
+    agent: str = "agent"
+    """The column that names the agent."""
+    target: str = "y"
+    """The column of targets or labels."""
+    features: list[str] | None = None
+    """Columns to use; all but the agent's and the target's by default; [] estimates a mean."""
+    loss: Loss = Quadratic()
+    """The agents' loss."""
+    ridge: Positive = 0.01
+    """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
+    on one scenario, need none."""
+
+    @property
+    def has_vectors(self) -> bool:
+        """Are there vectors that a graph can compare?"""
+        return self.vectors is not None
+
+    @property
+    def has_test(self) -> bool:
+        """Are there test points?"""
+        return self.test is not None
+
+    @property
+    def has_targets(self) -> bool:
+        """Are the true models known?"""
+        return self.targets is not None
+
+    def problems(self) -> Problems:
+        """Test points where nothing is measured on them."""
+        if self.test is None or self.loss.labels:
+            return []
+        what = "test points are for the accuracy of classifiers (loss hinge or logistic)"
+        return [("test", f"{what}, and the {self.loss.kind} loss has none; remove it")]
+
+    def build(self, rng: Any) -> Material:
+        """CSV files whose first line names the columns."""
+        train = read_table(self.train, self.agent)
+        test = None if self.test is None else read_table(self.test, self.agent)
+        tables = [train] if test is None else [train, test]
+        names = names_in(tables) if self.agents is None else listed(self.agents)
+        features = self._columns(train)
+        data = train.data_sets(names, features, self.target)
+        held_out = None if test is None else test.data_sets(names, features, self.target)
+        if self.loss.labels:
+            if not features:
+                raise ScenarioError(
+                    f"task.features: the {self.loss.kind} loss needs at least one feature"
+                )
+            for table in tables:
+                table.require_labels(self.target, self.loss.kind)
+        vectors = None
+        if self.vectors is not None:
+            vectors = one_row_an_agent(read_table(self.vectors, self.agent), names, None)
+        targets = None
+        if self.targets is not None:
+            targets = one_row_an_agent(read_table(self.targets, self.agent), names, features)
+        return Material(names, data, held_out, targets, vectors)
+
+    def _columns(self, train: Table) -> list[str]:
+        """The features."""
+        reserved = (self.agent, self.target)
+        if self.agent == self.target:
+            raise ScenarioError(f"task.agent and task.target are the same column {self.agent!r}")
+        if self.features is None:
+            return [column for column in train.cells.columns if column not in reserved]
+        for k, column in enumerate(self.features):
+            if column in reserved:
+                raise ScenarioError(
+                    f"task.features: {column!r} is the agent's or the target's column"
+                )
+            if column in self.features[:k]:
+                raise ScenarioError(f"task.features: {column!r} is there twice")
+        return self.features
