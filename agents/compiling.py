@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from agents import rule
 
 #: Is anything compiled at all?
-JIT = not config.DISABLE_JIT
+JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
 #: Check every index in the engines and the built-in rules; plugins' are always checked.
 CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
 
@@ -135,11 +135,12 @@ def _age(path: Path) -> float:
 
 @contextmanager
 def _cached_in(folder: Path) -> Iterator[None]:
-    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    settings: Any = config
+    before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
     try:
         yield
     finally:
-        config.CACHE_DIR = before
+        settings.CACHE_DIR = before
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -157,7 +158,7 @@ def entry(function: Callable[..., Any]) -> Any:
 
 # --- calls through pointers -----------------------------------------------------------------------
 @intrinsic
-def pointer(typing_context: Any, address: Any) -> Any:
+def _pointer(typing_context: Any, address: Any) -> Any:
     """An address as a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -166,18 +167,22 @@ def pointer(typing_context: Any, address: Any) -> Any:
     return types.voidptr(types.int64), generate
 
 
+#: The intrinsics as compiled code calls them, without the typing context.
+pointer: Any = _pointer
+
+
 def as_array(address: int, shape: Any) -> NDArray[np.float64]:
     """The floats at an address, as an array in Python."""
     shape = shape if isinstance(shape, tuple) else (shape,)
     count = int(np.prod(shape))
     if count == 0:
         return np.empty(shape)
-    buffer = (ctypes.c_double * count).from_address(int(address))
+    buffer: Any = (ctypes.c_double * count).from_address(int(address))
     return np.frombuffer(buffer, dtype=np.float64).reshape(shape)
 
 
 def _floats(address: int, shape: Any) -> Any:
-    place: Any = pointer(address)  # type: ignore[call-arg, unused-ignore]
+    place: Any = pointer(address)
     return carray(place, shape, np.float64)
 
 
@@ -186,7 +191,7 @@ floats = kernel(_floats) if JIT else as_array
 
 
 @intrinsic
-def invoke(typing_context: Any, function: Any, s: Any, i: Any, k: Any, a: Any, b: Any) -> Any:
+def _invoke(typing_context: Any, function: Any, s: Any, i: Any, k: Any, a: Any, b: Any) -> Any:
     """Call the function at an address, int64 × 5 → int64."""
     from llvmlite import ir
 
@@ -210,10 +215,14 @@ def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
     return types.float64(types.int64, types.int64), generate
 
 
+invoke: Any = _invoke
+next_double: Any = _next_double
+
+
 @entry
 def call(function: int, s: int, i: int, k: int, a: int, b: int) -> int:
     """The same from Python."""
-    return invoke(function, s, i, k, a, b)  # type: ignore[no-any-return, call-arg, unused-ignore]
+    return invoke(function, s, i, k, a, b)
 
 
 def direct(function: Any, arguments: int) -> Any:
@@ -255,7 +264,7 @@ def _gradient(s: Any, i: Any, theta: Any, out: Any) -> Any:
 @overload(rule.uniform)
 def _uniform(s: Any) -> Any:
     def compiled(s: Any) -> Any:
-        return _next_double(s.stream.function, s.stream.state)
+        return next_double(s.stream.function, s.stream.state)
 
     return compiled
 

@@ -387,7 +387,7 @@ def box_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
     side = high - low if last > first else 0
     gram = d.grams[first:last].reshape((side, side))
     Z, t, dual = d.Z[low:high], d.t[low:high], d.dual[low:high]
-    return prox_box(Z, gram, t, d.low * d.b[i], d.b[i], d.a[i], v, dual, theta)  # type: ignore[no-any-return]
+    return prox_box(Z, gram, t, d.low * d.b[i], d.b[i], d.a[i], v, dual, theta)
 
 
 def gradient_steps(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> None:

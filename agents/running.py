@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import sys
 import traceback
 from collections.abc import Callable
@@ -103,7 +104,8 @@ class RunningRule:
     """
 
     def __init__(self, rule: type[Rule], start: Start, rng: np.random.Generator):
-        self.rule, self.functions = rule, functions_of(rule)
+        self.rule = rule
+        self.functions = functions_of(rule)  # type: ignore[arg-type]
         layout = self.functions.layout
         n, p = start.models.shape
         links = len(start.neighbour)
@@ -146,7 +148,7 @@ class RunningRule:
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
         interface = self._rng.bit_generator.ctypes
-        next_double = compiling.ctypes.cast(interface.next_double, compiling.ctypes.c_void_p)
+        next_double = ctypes.cast(interface.next_double, ctypes.c_void_p)
         self.record["stream_function"] = next_double.value
         self.record["stream_state"] = interface.state_address
         if self.loss is not None:

@@ -23,7 +23,7 @@ from simulator.setup import RULES, Setup, prepare
 
 from benchmarks.baseline import deliveries
 from benchmarks.ceiling import ceiling
-from simulator.problem.tasks import build_problem
+from simulator.problem.build import build_problem
 from simulator.runs.run import start_engine
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams

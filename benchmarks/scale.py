@@ -32,7 +32,7 @@ def measure(n: int) -> dict[str, float]:
     """Set up a run of n agents, let it run, take a sample."""
     from simulator.setup import RULES, prepare
 
-    from simulator.problem.tasks import build_problem
+    from simulator.problem.build import build_problem
     from simulator.runs.run import sample, start_engine
     from simulator.scenario.schema import Scenario
     from simulator.seeds import Streams

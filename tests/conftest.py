@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from simulator.problem.tasks import build_problem
+from simulator.problem.build import build_problem
+from simulator.runs.plugins import schema_for
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 
@@ -43,7 +44,7 @@ def build(base: dict, **overrides) -> Scenario:
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = value
-    return Scenario.model_validate(values)
+    return schema_for().model_validate(values)
 
 
 def problem_of(scenario: Scenario):

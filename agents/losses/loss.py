@@ -323,9 +323,9 @@ def _filled(given: dict[str, Any], n: int, p: int, points: int) -> tuple[dict[st
     numbers |= {"g1": n + 1 if "Z" in given else 0, "nq": n if "shrink" in given else 0}
     numbers |= {"nl": n if "lengths" in given else 0, "C": len(given["constants"])}
     numbers |= {name: given[name] for name in ("steps", "low") if name in given}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for name, (kind, shape) in _ARRAYS.items():
-        sizes = tuple(axis if isinstance(axis, int) else numbers[axis] for axis in shape)
+        sizes = tuple(axis if isinstance(axis, int) else int(numbers[axis]) for axis in shape)
         array = given.get(name)
         arrays[name] = np.zeros(sizes, kind) if array is None else np.ascontiguousarray(array, kind)
     return numbers, arrays

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from agents.parameters import Positive, Strict
+from agents.parameters import Positive, Strict, report
 from agents.rule import (
     SOLVE_THEN_ANSWER,
     Floats,
@@ -66,6 +66,15 @@ class CollaborativeADMM(Rule):
         """The penalty ρ > 0."""
         primal: Primal = "exact"
         """The primal problem's solution: exact, or a few gradient steps."""
+        confidence: Literal["data", "none"] = "data"
+        """As for mp; it only matters to the start mp."""
+
+        @model_validator(mode="after")
+        def _no_confidence(self) -> Self:
+            if self.confidence == "none" and not getattr(self, "starts_from_mp", True):
+                what = "admm knows no confidences, but for start: mp, which this run does not have"
+                report([("confidence", what)])
+            return self
 
     link: Floats = per_link(4, "p")
     #: a·v and a of each agent; v while solving.

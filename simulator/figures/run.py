@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from scipy.sparse import csr_array
 
 from simulator.problem.problem import Floats
+from simulator.problem.tasks.linear_classification import LinearClassification
+from simulator.problem.tasks.mean_estimation import MeanEstimation
 from simulator.runs.run import Result
-from simulator.scenario.problem import LinearClassification, MeanEstimation
 
 STYLE: Any = {
     "figure.dpi": 130,

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tasks import build_problem
-from simulator.scenario.problem import ConfidenceWidth, LinearClassification, MeanEstimation
+from simulator.problem.tasks.linear_classification import LinearClassification
+from simulator.problem.tasks.mean_estimation import MeanEstimation
+from simulator.problem.tasks.task import ConfidenceWidth
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.theory.metrics import Metrics
+from simulator.theory.metrics import Accuracy, View
 from simulator.theory.objectives import cl_optimum, consensus_model, mp_optimum
 
 
@@ -80,7 +82,7 @@ def accuracies(
     rows = []
     for seed in seeds:
         problem = build_problem(scenario, Streams(seed))
-        metrics = Metrics(scenario, problem, None)
+        view = View(scenario, problem)
         assert isinstance(scenario.task, LinearClassification)
         consensus = consensus_model(problem, scenario.task.ridge)
         models = {
@@ -95,7 +97,7 @@ def accuracies(
             models["cl", mu] = cl_optimum(problem, mu)
         for (method, trade_off), theta in models.items():
             table = pd.DataFrame(
-                {"points": problem.data.sizes, "accuracy": metrics.accuracies(theta)}
+                {"points": problem.data.sizes, "accuracy": Accuracy().each(view, theta)}
             )
             groups = table.groupby("points")["accuracy"].agg(["size", "mean"]).reset_index()
             groups.columns = pd.Index(["points", "agents", "accuracy"])

@@ -26,7 +26,7 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import moons
-from simulator.problem.tasks import build_problem
+from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.sweeps.tables import last_values, mean_interval
 from simulator.sweeps.work import Run, Task

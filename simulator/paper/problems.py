@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.paper.choices import Choices
+from simulator.runs.plugins import schema_for
 from simulator.scenario.schema import Scenario
 
 #: A problem without a network, for closed forms: the run that stands for it has no length.
@@ -64,4 +65,4 @@ def _classification(choices: Choices, agents: int, dimension: int) -> dict[str, 
 
 def _scenario(task: dict[str, Any], graph: dict[str, Any], rest: dict[str, Any]) -> Scenario:
     values = {"name": "paper", "engine": "compiled", **_NO_RUN, **rest}
-    return Scenario.model_validate({**values, "task": task, "graph": graph})
+    return schema_for().model_validate({**values, "task": task, "graph": graph})

@@ -27,7 +27,7 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import neighbours, separators
-from simulator.problem.tasks import build_problem
+from simulator.problem.build import build_problem
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.sweeps.work import Run, Task

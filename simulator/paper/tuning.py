@@ -21,7 +21,7 @@ from simulator.paper.experiment import (
 )
 from simulator.paper.mean_estimation import BLOCK
 from simulator.paper.problems import moons, neighbours, separators
-from simulator.scenario.problem import LinearClassification
+from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 
 

@@ -33,7 +33,12 @@ from simulator.theory.metrics import METRICS
 
 #: All kinds that are built in.
 BUILT_IN = Kinds(
-    *(tuple(family.values()) for family in (TASKS, GRAPHS, RULES, LOSSES, LAWS, METRICS))
+    tasks=tuple(TASKS.values()),
+    graphs=tuple(GRAPHS.values()),
+    rules=tuple(RULES.values()),
+    losses=tuple(LOSSES.values()),
+    laws=tuple(LAWS.values()),
+    metrics=tuple(METRICS.values()),
 )
 #: How a plugin may be given: a file, a module (or its name), or a class.
 Reference = str | Path | ModuleType | type

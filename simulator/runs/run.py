@@ -37,6 +37,7 @@ Progress = Callable[[Row, float], None]
 class Result:
     """All that came out of a run."""
 
+    #: None only while it travels from a worker.
     scenario: Scenario
     problem: Problem
     #: One row a sample: time, counts and metrics.

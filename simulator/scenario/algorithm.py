@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 from pydantic import Discriminator, Field, Tag, create_model, model_validator
 
@@ -110,10 +110,12 @@ def _block_of(rule: type[Rule]) -> type[Algorithm]:
         "kind": (Literal[rule.kind], rule.kind),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
-    model = create_model(rule.__name__, __base__=(Exchanges, rule.Parameters), **fields)
+    bases: Any = (Exchanges, rule.Parameters)
+    made: Any = create_model
+    model = made(rule.__name__, __base__=bases, **fields)
     model.__doc__ = (rule.__doc__ or "").split("\n")[0]
     model.rule = rule
-    return model
+    return cast("type[Algorithm]", model)
 
 
 def blocks(rules: Iterable[type[Rule]]) -> dict[str, type[Algorithm]]:

@@ -293,7 +293,7 @@ _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slo
 
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    choice = one_of([law[Positive] for law in laws])  # type: ignore[valid-type, index]
+    choice = one_of([law[Positive] for law in laws])  # type: ignore[index]
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),
@@ -313,7 +313,7 @@ def time_law(laws: Iterable[type[Law[Any]]], *, of_links: bool = False) -> Any:
     suffix = "Latency" if of_links else "Time"
     timed = []
     for law in laws:
-        model = law[Seconds]  # type: ignore[valid-type, index]
+        model = law[Seconds]  # type: ignore[index]
         made = create_model(f"{law.__name__}{suffix}", __base__=(model, base), **fields)
         made.__doc__ = law.__doc__
         timed.append(made)

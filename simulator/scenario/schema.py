@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -75,7 +75,7 @@ def _plain_is_rate(value: Any) -> Any:
     return value if isinstance(value, Strict) else {"kind": "rate", "rate": value}
 
 
-_Drop = one_of([RateDrop, GilbertElliott])
+_Drop = Annotated[RateDrop | GilbertElliott, Field(discriminator="kind")]
 Drop = Annotated[_Drop, BeforeValidator(_plain_is_rate, json_schema_input_type=Probability | _Drop)]
 
 
@@ -270,7 +270,9 @@ class Scenario(Strict):
             return values
         task, graph = values.get("task"), values.get("graph", {})
         kind = task.get("kind") if isinstance(task, dict) else None
-        default = {kind_of(known): known.default_graph for known in cls.kinds.tasks}.get(kind)
+        defaults = {kind_of(known): known.default_graph for known in cls.kinds.tasks}
+        # Where the task itself is wrong, that is said, and not that a graph is missing too.
+        default = defaults.get(str(kind), "gaussian_kernel")
         if default is None or not isinstance(graph, dict):
             return values
         return {**values, "graph": {"kind": default, **graph}}
@@ -287,6 +289,11 @@ class Scenario(Strict):
         return self
 
 
+def _default(metric: type[Metric]) -> Metric:
+    """A metric with its default parameters."""
+    return metric.model_construct(kind=kind_of(metric))
+
+
 def _stop_problems(scenario: Scenario) -> Problems:
     """Metrics that cannot be measured on the task, or mean nothing where nobody sends."""
     stop, algorithm = scenario.stop, scenario.algorithm
@@ -300,7 +307,7 @@ def _stop_problems(scenario: Scenario) -> Problems:
         if isinstance(stop.below, str):
             what = f"{algorithm.kind} has one sample and no start to take {stop.below} of"
             return [("stop.below", f"{what}; give a number")]
-    problems = stop.known[stop.metric].model_construct().problems(scenario.task)
+    problems = _default(stop.known[stop.metric]).problems(scenario.task)
     return [("stop.metric", what) for _, what in problems]
 
 
@@ -384,6 +391,18 @@ def _named(value: Any) -> Any:
     return {"kind": value} if isinstance(value, str) else value
 
 
+def _words(words: Iterable[str]) -> Any:
+    """The type of one of several words."""
+    return Literal.__getitem__(tuple(words))
+
+
+def _nameable(models: Sequence[type[Strict]]) -> Any:
+    """The type of a block of one of several kinds, or of its kind alone."""
+    choice = one_of(models)
+    either: Any = _words(kind_of(model) for model in models) | choice
+    return Annotated[choice, BeforeValidator(_named, json_schema_input_type=either)]
+
+
 def _block(base: type[Strict], **fields: tuple[Any, Any, str]) -> Any:
     """A class like ``base`` with other types of some fields: (type, default, description)."""
     changed: dict[str, Any] = {
@@ -400,7 +419,7 @@ def _task_type(task: type[Task], loss: Any) -> type[Task]:
     field = task.model_fields.get("loss")
     if field is None:
         return task
-    return _block(task, loss=(loss, field.default, field.description or ""))  # type: ignore[no-any-return]
+    return _block(task, loss=(loss, field.default, field.description or ""))
 
 
 @cache
@@ -408,13 +427,10 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     """The class of scenarios whose keys may name all these kinds."""
     times, latencies = time_law(kinds.laws), time_law(kinds.laws, of_links=True)
     known = blocks(kinds.rules)
-    losses = one_of(kinds.losses)
-    names = Literal[tuple(kind_of(loss) for loss in kinds.losses)]  # type: ignore[misc]
-    loss = Annotated[losses, BeforeValidator(_named, json_schema_input_type=names | losses)]
+    loss = _nameable(kinds.losses)
     tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
     metrics = {kind_of(metric): metric for metric in kinds.metrics}
-    metric_names = Literal[tuple(metrics)]  # type: ignore[misc]
-    stop = _block(Stop, metric=(metric_names | None, None, _text(Stop, "metric")))
+    stop = _block(Stop, metric=(_words(metrics) | None, None, _text(Stop, "metric")))
     stop.known = metrics
     zero = {"kind": "constant", "value": 0.0}
     model: type[Scenario] = create_model(
@@ -451,11 +467,9 @@ def _record_type(kinds: Kinds) -> Any:
     more = [metric for metric in kinds.metrics if not metric.always]
     if not more:
         return Record
-    choice = one_of(more)
-    names = Literal[tuple(kind_of(metric) for metric in more)]  # type: ignore[misc]
-    item = Annotated[choice, BeforeValidator(_named, json_schema_input_type=names | choice)]
+    item: Any = _nameable(more)
     fields: dict[str, Any] = {
-        "metrics": (list[item], Field(default=[], description="Metrics to measure as well."))  # type: ignore[valid-type]
+        "metrics": (list[item], Field(default=[], description="Metrics to measure as well."))
     }
     return create_model("Record", __base__=Record, **fields)
 

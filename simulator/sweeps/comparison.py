@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from simulator.errors import ScenarioError
-from simulator.runs.plugins import Given
+from simulator.runs.plugins import Given, load_plugins, schema_for
 from simulator.store.drafts import replacing
 from simulator.store.store import Store
 from simulator.sweeps.plan import Plan, Request, TargetLevel, label, make_plan, plain_values
@@ -109,6 +109,7 @@ def comparison_request(
     vary: tuple[str, Sequence[Any]] | None = None,
     limit_time: float | str | None = None,
     limit_communications: int | None = None,
+    plugins: Given = None,
 ) -> Request:
     """Fill in what a comparison needs, and refuse what would compare different things."""
     key, values = vary or request.vary or DEFAULT_VARY
@@ -117,7 +118,7 @@ def comparison_request(
     if key == "seed":
         raise ScenarioError("--vary seed: both sides of a pair have the same seed; use --seeds")
     target = request.target or DEFAULT_TARGET
-    metric = TargetLevel.parse(target).metric
+    metric = TargetLevel.parse(target, schema_for(load_plugins(plugins))).metric
     same = any(key == known or key.startswith(f"{known}.") for known in _SAME_OPTIMUM)
     if not same and metric not in _ABSOLUTE:
         raise ScenarioError(

@@ -32,7 +32,7 @@ from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
-from simulator.runs.run import run
+from simulator.runs.run import Result, run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
@@ -83,7 +83,7 @@ class RunJob:
                 started = time.perf_counter()
                 result = run(scenario)
                 # The caller has the scenario, whose class is made to measure and can't travel.
-                return Done(replace(result, scenario=None), time.perf_counter() - started)
+                return Done(_without_scenario(result), time.perf_counter() - started)
             except Exception as error:
                 # The worker's folder has another name each time; the reason must not.
                 return Failed(reason_for(error).replace(f"{folder}{os.sep}", ""))
@@ -134,6 +134,10 @@ def _content(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SimulatorError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _without_scenario(result: Result) -> Result:
+    return replace(result, scenario=None)  # type: ignore[arg-type]
 
 
 def _execute(job: Job) -> Outcome:

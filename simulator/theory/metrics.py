@@ -37,8 +37,8 @@ class View:
             self._minimise(OBJECTIVES[rule.objective](problem, mu))
         asked = [*scenario.record.metrics]
         if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
-            asked.append(scenario.stop.known[scenario.stop.metric]())
-        always = [metric() for metric in scenario.kinds.metrics if metric.always]
+            asked.append(_default(scenario.stop.known[scenario.stop.metric]))
+        always = [_default(metric) for metric in scenario.kinds.metrics if metric.always]
         every = always + [metric for metric in asked if not type(metric).always]
         #: What is measured, in order.
         self.metrics = [metric for metric in every if metric.available(self)]
@@ -71,6 +71,11 @@ class View:
             for metric in self.metrics
             if not isinstance(metric, Staleness)
         }
+
+
+def _default(metric: type[Metric]) -> Metric:
+    """A metric with its default parameters."""
+    return metric.model_validate({})
 
 
 def _kinds(metrics: Sequence[Metric]) -> list[str]:

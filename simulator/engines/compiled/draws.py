@@ -61,7 +61,7 @@ class Draws:
         self.cursors[:] = 0
 
 
-def _source(law: laws.Law, rng: np.random.Generator) -> Callable[[int], Floats] | None:
+def _source(law: laws.Law[Any], rng: np.random.Generator) -> Callable[[int], Floats] | None:
     """What draws a block; None for a constant, which is not drawn."""
     if isinstance(law, laws.Constant) or law.mean_value == 0:
         return None
@@ -77,7 +77,7 @@ def draw(run: Any, stream: int) -> float:
     cursors = view(run.cursors, STREAMS, np.int64)
     place = cursors[stream]
     cursors[stream] = place + 1
-    return floats(run.draws, (STREAMS, run.block))[stream, place]  # type: ignore[no-any-return]
+    return floats(run.draws, (STREAMS, run.block))[stream, place]
 
 
 @kernel
@@ -87,4 +87,4 @@ def low(run: Any) -> bool:
     most = 0
     for stream in range(STREAMS):
         most = max(most, cursors[stream])
-    return most > run.block - run.reserve  # type: ignore[no-any-return]
+    return most > run.block - run.reserve

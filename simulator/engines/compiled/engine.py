@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from agents.compiling import as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
-from simulator.engines.compiled import gossip, messages, network, rounds
+from simulator.engines.compiled import exchange, gossip, messages, network, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.memory import attach
 from simulator.engines.compiled.messages import SLOT
@@ -160,7 +160,7 @@ class CompiledEngine:
     def _in_flight(self) -> int:
         """Messages on their way: counted in the queue, not concluded from the other counts."""
         items = self.arrays["entries"]["item"][: self._count("size")]
-        arrival = rounds.ARRIVAL if self._synchronous else gossip.ARRIVAL
+        arrival = rounds.ARRIVAL if self._synchronous else exchange.ARRIVAL
         return int(np.count_nonzero(items % KINDS == arrival))
 
     # --- time -----------------------------------------------------------------------------------

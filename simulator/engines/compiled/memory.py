@@ -39,5 +39,5 @@ def attach(
 @kernel
 def view(address: int, count: int, dtype: Any) -> Any:
     """The array (count,) at an address."""
-    place: Any = pointer(address)  # type: ignore[call-arg, unused-ignore]
+    place: Any = pointer(address)
     return carray(place, count, dtype)

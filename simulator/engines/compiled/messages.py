@@ -73,7 +73,7 @@ def payload(run: Any, slot: int, part: int) -> int:
     A reply takes its request's slot: part 0 keeps the request, because the asking end needs what
     it sent, and part 1 is the reply.
     """
-    return run.payloads + 8 * run.numbers * (2 * slot + part)  # type: ignore[no-any-return]
+    return run.payloads + 8 * run.numbers * (2 * slot + part)
 
 
 @kernel

@@ -52,7 +52,7 @@ def push(run: Any, time: float, kind: int, index: int) -> None:
 @kernel
 def full(run: Any, room: int) -> bool:
     """Is there no room for so many more events?"""
-    return run.size + room > run.capacity  # type: ignore[no-any-return]
+    return run.size + room > run.capacity
 
 
 @kernel

@@ -109,7 +109,7 @@ def _computed(run: Any, i: int) -> None:
 @kernel
 def _told(run: Any, i: int, edge: int) -> int:
     """The address of what agent i tells the neighbour at ``edge`` in this round."""
-    return run.told + 8 * run.numbers * (i if run.same_for_all else edge)  # type: ignore[no-any-return]
+    return run.told + 8 * run.numbers * (i if run.same_for_all else edge)
 
 
 @kernel

@@ -147,13 +147,13 @@ def edge_of(run: Any, edge: int) -> Any:
 @kernel
 def compute_time(run: Any, i: int) -> float:
     """How long agent i's next solve takes."""
-    return draws.draw(run, draws.COMPUTE) * agent_of(run, i).compute_factor  # type: ignore[no-any-return]
+    return draws.draw(run, draws.COMPUTE) * agent_of(run, i).compute_factor
 
 
 # --- the rule -------------------------------------------------------------------------------------
 @kernel
 def _do(run: Any, which: int, function: int, i: int, k: int, a: int, b: int) -> None:
-    if invoke(function, run.state, i, k, a, b) == FAILED and run.failed == NONE_FAILED:  # type: ignore[call-arg, unused-ignore]
+    if invoke(function, run.state, i, k, a, b) == FAILED and run.failed == NONE_FAILED:
         run.failed, run.failed_i, run.failed_k = which, i, k
         run.failed_a, run.failed_b = a, b
         run.halt = True
@@ -180,7 +180,7 @@ def introduce(run: Any, i: int, edge: int, model: int) -> None:
 @kernel
 def own_model(run: Any, i: int) -> int:
     """The address of agent i's model."""
-    return run.models + 8 * run.p * i  # type: ignore[no-any-return]
+    return run.models + 8 * run.p * i
 
 
 @kernel

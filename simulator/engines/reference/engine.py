@@ -11,7 +11,7 @@ import simpy
 from simpy.core import StopSimulation
 
 from agents.gossip import AGENTS, GossipAgent
-from agents.messages import Sheets
+from agents.messages import Sheets, Steps
 from agents.rounds import RoundAgent
 from agents.rule import SOLVE_THEN_ANSWER
 from agents.running import RunningRule
@@ -36,7 +36,7 @@ class SimpyEngine:
         scenario, streams = setup.scenario, setup.streams
         self.env = Timeline()
         self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
-        self.steps = steps_for(
+        self.steps: Steps = steps_for(
             self.rule, watch, lambda: self.env.now, self._reached, self._diverged
         )
         self.sheets = Sheets(self.rule.numbers)

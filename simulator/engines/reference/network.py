@@ -131,7 +131,12 @@ class Links:
         departure, arrival = self.send(message)
         due = departure + self.retransmit_after
         if arrival > due:
-            timer = Happening(self.env, [lambda _: message.arrived or self.send_surely(message)])
+
+            def again(_: simpy.Event) -> None:
+                if not message.arrived:
+                    self.send_surely(message)
+
+            timer = Happening(self.env, [again])
             self.env.schedule_at(timer, due)
 
     def _arrive(self, event: simpy.Event) -> None:

@@ -20,10 +20,10 @@ RECORD = np.dtype(FIELDS, align=True)
 @entry
 def solve_and_follow(run: int, function: int, s: int, i: int) -> int:
     """Agent i's costly step, and what its new model means: −1 if the step failed."""
-    if invoke(function, s, i, 0, 0, 0) == FAILED:  # type: ignore[call-arg, unused-ignore]
+    if invoke(function, s, i, 0, 0, 0) == FAILED:
         return -1
-    place: Any = pointer(run)  # type: ignore[call-arg, unused-ignore]
-    return follow(carray(place, 1, RECORD)[0], i)  # type: ignore[no-any-return]
+    place: Any = pointer(run)
+    return follow(carray(place, 1, RECORD)[0], i)
 
 
 class Steps:
