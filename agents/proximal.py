@@ -1,17 +1,21 @@
-"""Compiled proximal steps, argmin_θ (a/2)‖θ − v‖² + b·L(θ), one function for each kind of loss.
+"""Proximal steps, argmin_θ (a/2)‖θ − v‖² + b·L(θ), one function for each kind of loss.
 
 Plain functions on arrays that write their result into ``theta`` (p,).  Where the solution is
 iterative they start from ``dual`` (m,), leave the new dual there, and return False when the limit
 of passes was reached first.
 """
 
+# mypy: disallow_untyped_decorators=False
+
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from agents.compiling import entry, kernel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -29,17 +33,7 @@ PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
 MULTIPLIER_LIMIT = 50
 
 
-@njit(cache=True)
-def prox_quadratic(shrink: Floats, shift: Floats, v: Floats, theta: Floats) -> None:
-    """Quadratic loss: θ = shrink·v + shift, with the factors of ``agents.losses``."""
-    for i in range(len(v)):
-        total = shift[i]
-        for j in range(len(v)):
-            total += shrink[i, j] * v[j]
-        theta[i] = total
-
-
-@njit(cache=True)
+@kernel
 def _combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None:
     """θ = v + Zᵀ dual / a."""
     theta[:] = v
@@ -50,7 +44,7 @@ def _combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> Non
                 theta[j] += weight * Z[k, j]
 
 
-@njit(cache=True)
+@kernel
 def _dot(x: Floats, y: Floats) -> float:
     # Four sums side by side: one alone would wait for each addition to finish.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -65,7 +59,7 @@ def _dot(x: Floats, y: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@njit(cache=True)
+@kernel
 def prox_box(
     Z: Floats,
     gram: Floats,
@@ -135,7 +129,7 @@ def prox_box(
     return False
 
 
-@njit(cache=True)
+@kernel
 def _free_step(
     gram: Floats, low: float, high: float, a: float, gradients: Floats, dual: Floats
 ) -> None:
@@ -179,7 +173,7 @@ def _free_step(
             gradients[k] += step[i] / a * gram[free[i], k]
 
 
-@njit(cache=True)
+@kernel
 def _multiplier_step(
     Z: Floats,
     t: Floats,
@@ -240,7 +234,7 @@ def _multiplier_step(
     _combine(Z, a, v, dual, theta)
 
 
-@njit(cache=True)
+@kernel
 def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient: Floats) -> Floats:
     """(a I + Σ_k w_k z_k z_kᵀ)⁻¹ gradient over the given rows, in the smaller of the two spaces."""
     f, p = len(rows), len(gradient)
@@ -276,7 +270,7 @@ def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient
     return result / a
 
 
-@njit(cache=True)
+@kernel
 def _solve_positive(matrix: Floats, right: Floats) -> None:
     """matrix⁻¹ right in place, by Cholesky's factorisation of a positive definite matrix.
 
@@ -299,36 +293,52 @@ def _solve_positive(matrix: Floats, right: Floats) -> None:
         right[i] /= matrix[i, i]
 
 
-@njit(cache=True)
-def prox_logistic(Z: Floats, a: float, b: float, v: Floats, dual: Floats, theta: Floats) -> bool:
-    """Logistic loss with z = y x: (a/2)‖θ − v‖² + b Σ_k log(1 + exp(−z_k·θ)).
+# --- for each loss by itself: ``bind`` puts its functions in the place of these names --------------
+def slope(c: Any, s: float, y: float) -> float:
+    """∂ℓ/∂s, with the loss's parameters c."""
+    raise NotImplementedError
 
-    Newton's method in θ, started at v + Zᵀ dual / a, where at the solution dual_k is b times the
-    logistic function of −z_k·θ.  Each step is halved until the derivative along it, which is
-    monotone, no longer says that it went too far; unlike the value it is exact near the solution.
+
+def bend(c: Any, s: float, y: float) -> float:
+    """∂²ℓ/∂s²."""
+    raise NotImplementedError
+
+
+def exact_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """The exact proximal step: one of the ``_step`` functions below."""
+    raise NotImplementedError
+
+
+def prox_newton(
+    c: Any, X: Floats, y: Floats, a: float, b: float, v: Floats, dual: Floats, theta: Floats
+) -> bool:
+    """Smooth losses: (a/2)‖θ − v‖² + b Σ_k ℓ(x_k·θ, y_k).
+
+    Newton's method in θ, started at v + Xᵀ dual / a, where at the solution dual_k is −b ℓ'.  Each
+    step is halved until the derivative along it, which is monotone, no longer says that it went too
+    far; unlike the value it is exact near the solution.
     """
-    m = len(Z)
+    m = len(X)
     rows = np.arange(m)
     weights = np.empty(m)
-    margins = np.empty(m)
+    predictions = np.empty(m)
     rates = np.empty(m)
-    _combine(Z, a, v, dual, theta)
+    _combine(X, a, v, dual, theta)
     for _ in range(NEWTON_LIMIT):
         gradient = a * (theta - v)
         size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
         for k in range(m):
-            margins[k] = _dot(Z[k], theta)
-            chance = _logistic(-margins[k])
-            dual[k] = b * chance
-            weights[k] = b * chance * (1.0 - chance)
+            predictions[k] = _dot(X[k], theta)
+            dual[k] = -b * slope(c, predictions[k], y[k])
+            weights[k] = b * bend(c, predictions[k], y[k])
             for j in range(len(theta)):
-                gradient[j] -= dual[k] * Z[k, j]
-            size += dual[k] * math.sqrt(_dot(Z[k], Z[k]))
+                gradient[j] -= dual[k] * X[k, j]
+            size += abs(dual[k]) * math.sqrt(_dot(X[k], X[k]))
         if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
             return True
-        direction = -_solve_shifted(Z, rows, weights, a, gradient)
+        direction = -_solve_shifted(X, rows, weights, a, gradient)
         for k in range(m):
-            rates[k] = _dot(Z[k], direction)
+            rates[k] = _dot(X[k], direction)
         descent = _dot(gradient, direction)
         curve = a * _dot(direction, direction)
         start = a * (_dot(theta, direction) - _dot(v, direction))
@@ -336,7 +346,7 @@ def prox_logistic(Z: Floats, a: float, b: float, v: Floats, dual: Floats, theta:
         for _ in range(60):
             derivative = start + step * curve
             for k in range(m):
-                derivative -= b * _logistic(-margins[k] - step * rates[k]) * rates[k]
+                derivative += b * slope(c, predictions[k] + step * rates[k], y[k]) * rates[k]
             if derivative <= -0.5 * descent:
                 break
             step *= 0.5
@@ -344,45 +354,79 @@ def prox_logistic(Z: Floats, a: float, b: float, v: Floats, dual: Floats, theta:
     return False
 
 
-@njit(cache=True)
-def _logistic(s: float) -> float:
-    """1 / (1 + exp(−s)) without overflow."""
-    if s >= 0.0:
-        return 1.0 / (1.0 + math.exp(-s))
-    e = math.exp(s)
-    return e / (1.0 + e)
+# --- the steps of one agent, whose data are ``agents.losses.loss.Data`` ---------------------------
+def prox(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), exactly or by a few gradient steps."""
+    if d.steps > 0:
+        gradient_steps(c, d, i, v, theta)
+        return True
+    return exact_step(c, d, i, v, theta)
 
 
-# --- solitary models of all agents, whose points lie end to end ----------------------------------
-@njit(cache=True)
-def fit_hinge(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> int:
-    """Hinge with the ridge's ½λ‖θ‖²; the number of agents that reached the limit of passes."""
-    t = np.ones(len(Z))
-    start = np.zeros(Z.shape[1])
-    no_gram = np.empty((0, 0))
-    failures = 0
-    for i in range(len(offsets) - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        dual = np.zeros(offsets[i + 1] - offsets[i])
-        if not prox_box(Z[own], no_gram, t[own], 0.0, 1.0, ridge, start, dual, models[i]):
-            failures += 1
-    return failures
+def affine_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """Quadratic loss: θ = shrink·v + shift."""
+    for x in range(d.p):
+        total = d.shift[i, x]
+        for z in range(d.p):
+            total += d.shrink[i, x, z] * v[z]
+        theta[x] = total
+    return True
 
 
-@njit(cache=True)
-def fit_logistic(Z: Floats, offsets: Indices, ridge: float, models: Floats) -> int:
-    """Logistic with the ridge's ½λ‖θ‖²; the number of agents that reached the limit of passes."""
-    start = np.zeros(Z.shape[1])
-    failures = 0
-    for i in range(len(offsets) - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        dual = np.zeros(offsets[i + 1] - offsets[i])
-        if not prox_logistic(Z[own], ridge, 1.0, start, dual, models[i]):
-            failures += 1
-    return failures
+def newton_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """Smooth losses."""
+    low, high = d.offsets[i], d.offsets[i + 1]
+    X, y, dual = d.points[low:high], d.targets[low:high], d.dual[low:high]
+    return prox_newton(c, X, y, d.a[i], d.b[i], v, dual, theta)
 
 
-@njit(cache=True)
+def box_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """Kinked losses."""
+    low, high = d.offsets[i], d.offsets[i + 1]
+    first, last = d.gram_offsets[i], d.gram_offsets[i + 1]
+    side = high - low if last > first else 0
+    gram = d.grams[first:last].reshape((side, side))
+    Z, t, dual = d.Z[low:high], d.t[low:high], d.dual[low:high]
+    return prox_box(Z, gram, t, d.low * d.b[i], d.b[i], d.a[i], v, dual, theta)  # type: ignore[no-any-return]
+
+
+def gradient_steps(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> None:
+    """The paper's "few steps of gradient descent" on the proximal problem, from the θ at hand.
+
+    Smooth losses take the step 1/(a + b·Lip), Lip the Lipschitz constant of ∇L; the others the
+    subgradient method's 2/(a (k + 2)), k = 0, 1, … for an a-strongly convex function.
+    """
+    a, b = d.a[i], d.b[i]
+    slopes = np.empty(d.offsets[i + 1] - d.offsets[i])
+    for k in range(d.steps):
+        for z in range(len(slopes)):
+            row = d.offsets[i] + z
+            slopes[z] = slope(c, _dot(d.points[row], theta), d.targets[row])
+        length = d.lengths[i] if d.lengths[i] > 0.0 else 2.0 / (a * (k + 2))
+        for x in range(d.p):
+            total = 0.0
+            for z in range(len(slopes)):
+                total += slopes[z] * d.points[d.offsets[i] + z, x]
+            theta[x] -= length * (a * (theta[x] - v[x]) + b * total)
+
+
+def gradient_at(c: Any, d: Any, i: int, theta: Floats, out: Floats) -> None:
+    """out ← a (sub)gradient of L_i at θ."""
+    out[:] = 0.0
+    for row in range(d.offsets[i], d.offsets[i + 1]):
+        rate = slope(c, _dot(d.points[row], theta), d.targets[row])
+        for x in range(d.p):
+            out[x] += rate * d.points[row, x]
+
+
+def each(c: Any, s: Floats, y: Floats, out: Floats) -> None:
+    """out ← the loss's slope, or whatever is bound to that name, of each prediction and target."""
+    for k in range(len(out)):
+        out[k] = slope(c, s[k], y[k])
+
+
+# --- solitary models of the absolute loss, all agents' points end to end --------------------------
+@entry
 def fit_absolute(
     Z: Floats, y: Floats, offsets: Indices, models: Floats, reached: NDArray[np.bool_]
 ) -> None:

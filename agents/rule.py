@@ -1,100 +1,194 @@
-"""The rule: the pluggable update logic of one agent.
+"""What a rule is: the update logic of an agent, written once for every engine.
 
-A rule is pure mathematics.  It knows the weights of the agent's links and the agent's own data,
-but no clock, no network and no other agent: links are numbered 0 … |N_i| − 1 (``k`` below).
-It does three things:
+A rule is pure mathematics: it knows no clock and no network.  Its class declares the arrays that it
+keeps, one entry an agent or one a link, and four functions over them:
 
-``payload(k)``
-    what the neighbour on link k is told;
-``absorb(k, received, sent)``
-    take in what came from link k, given what was sent in the same exchange;
-``solve()``
-    the costly step, which gives the agent a new model.
+``tell(s, i, k, out)``
+    what agent i tells the neighbour on link k, written into ``out``;
+``absorb(s, i, k, received, sent)``
+    agent i takes in what came from link k; ``sent`` is its own part of the same exchange;
+``solve(s, i)``
+    the costly step, which gives agent i a new model, ``s.models[i]``;
+``introduce(s, i, k, model)``
+    the neighbour on link k says hello with its solitary model, before any exchange.
 
-A class attribute says when ``solve`` happens; the protocol around it is that of ``Agent``:
-
-=========================  =====================================  ================================
-                           SOLVES = "after" (as mp)               SOLVES = "before" (as admm)
-=========================  =====================================  ================================
-the agent's clock ticks    send payload                           solve, send payload
-a request arrives          reply with payload, absorb, solve      solve, absorb, reply with payload
-the reply arrives          absorb, solve                          absorb
-a message is out of date   an older one than the last absorbed    a reply whose link has changed
-                           from that neighbour                    since its request was sent
-a synchronous round        send all, absorb all, solve            solve, send all, absorb all
-=========================  =====================================  ================================
+They are called with the state ``s`` of *all* agents in place of ``self``, and act on agent i alone.
+Links are directed and numbered: ``s.first[i] … s.first[i + 1] − 1`` are those of agent i, towards
+``s.neighbour[k]``.  When the four are called is the business of the protocol that the rule names,
+see docs/design.md.  The functions are compiled, so they are written as plain loops over numbers;
+with ``NUMBA_DISABLE_JIT=1`` they run as they stand, and a debugger can step through them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.losses import Loss
+from agents.losses.loss import Data, Loss
+from agents.parameters import Strict, TradeOff
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
-#: A message's content: arrays that nobody changes any more.
-Payload = tuple[Floats, ...]
+#: The protocols, in which a rule's functions are called; docs/design.md has them in a table.
+ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = "answer, then solve", "solve, then answer", "tell"
+PROTOCOLS = (ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL)
 
 
+# --- declarations --------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Situation:
-    """What one agent knows before the first message: all that a rule is built from."""
+class Array:
+    """An array of a rule's state: its first axis, and the others (``"p"``, or a number)."""
 
-    #: W_ij for j in N_i, in the order of the links, and their sum D_ii.
-    weights: Floats
-    degree: float
-    #: S_i: the points (None for a mean) and targets, and the loss over them.
+    over: Literal["agents", "links", "run"]
+    shape: tuple[int | str, ...]
+    dtype: type
+
+
+def per_agent(*shape: int | str, dtype: type = float) -> Any:
+    """An entry for each agent: a number, or an array of the given shape, such as ``"p"``."""
+    return Array("agents", shape, dtype)
+
+
+def per_link(*shape: int | str, dtype: type = float) -> Any:
+    """An entry for each directed link."""
+    return Array("links", shape, dtype)
+
+
+def scratch(*shape: int | str) -> Any:
+    """Room for intermediate results: its content means nothing from one call to the next."""
+    return Array("run", shape, float)
+
+
+@dataclass
+class Start:
+    """What is known before the first message: all that ``prepare`` starts from."""
+
+    #: Agent i's links are first[i] … first[i + 1] − 1, towards ``neighbour``, weights ``W``.
+    first: Indices
+    neighbour: Indices
+    W: Floats
+    #: D_ii, c_i and θ_i^sol.
+    D: Floats
+    confidence: Floats
+    solitary: Floats
+    #: θ_i(0), (n, p), and the first copies of the neighbours' models, (links, p).  A rule may take
+    #: them over as they are.
+    models: Floats
+    copies: Floats
+    #: The agents' loss, and their points end to end.
+    loss: Loss
     X: Floats | None
     y: Floats
-    loss: Loss
-    #: c_i and θ_i^sol.
-    confidence: float
-    solitary: Floats
-    #: θ_i(0), and the first copies Θ̃_i^j(0) of the neighbours' models, (|N_i|, p).
-    model: Floats
-    copies: Floats
-    #: The trade-off μ, admm's ρ and gradient steps (0: exact), and a plugin's own parameters.
+    offsets: Indices
+    #: The trade-off μ; NaN for rules without one.
     mu: float
-    rho: float = 1.0
-    gradient_steps: int = 0
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Any
+    #: What ``proximal`` and ``gradients`` asked for.
+    steps: tuple[Floats, Floats, int] | None = field(default=None, init=False)
+    slopes: bool = field(default=False, init=False)
+
+    def proximal(self, a: Floats, b: Floats, gradient_steps: int = 0) -> None:
+        """Make ``prox`` available: argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), or a few steps to it."""
+        self.steps = a, b, gradient_steps
+
+    def gradients(self) -> None:
+        """Make ``gradient`` available."""
+        self.slopes = True
+
+    def sum_over_links(self, values: Floats) -> Floats:
+        """Σ over each agent's links, (n, …)."""
+        total = np.zeros((len(self.D), *values.shape[1:]))
+        linked = np.flatnonzero(np.diff(self.first))
+        if len(linked):
+            total[linked] = np.add.reduceat(values, self.first[linked], axis=0)
+        return total
 
 
-class Rule(ABC):
-    """Base class of all rules; see the module's text for the protocol."""
+class Rule:
+    """Base class of all rules; see the module's text."""
 
-    SOLVES: ClassVar[Literal["before", "after"]] = "after"
+    kind: ClassVar[str]
+    protocol: ClassVar[str] = ANSWER_THEN_SOLVE
     #: The objective that the rule minimises, for the metrics that need an optimum.
-    OBJECTIVE: ClassVar[Literal["mp", "cl"] | None] = None
-    #: How many vectors of length p a payload holds: a message's size is 8·p·VECTORS + header.
-    VECTORS: ClassVar[int] = 1
+    objective: ClassVar[str | None] = None
+    #: How many vectors of length p a message holds: its payload is an array (vectors, p), or (p,)
+    #: for a single one.
+    vectors: ClassVar[int] = 1
+    #: Does an agent tell all its neighbours the same?
+    same_for_all: ClassVar[bool] = True
+    #: Starts besides own, hello, known, zero and normal.
+    more_starts: ClassVar[tuple[str, ...]] = ()
+    #: The state: name → declaration.
+    arrays: ClassVar[dict[str, Array]] = {}
 
-    #: θ_i, (p,).  Replaced at each solve, never changed in place: messages may refer to it.
-    model: Floats
-    #: How many solves stopped at a limit before they were accurate.
-    exhausted: int = 0
+    class Parameters(Strict):
+        """The rule's own keys of ``algorithm``; whatever is a number is an attribute of ``s``."""
 
-    def __init__(self, situation: Situation):
-        self.model = situation.model
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
+        cls.arrays = {**cls.arrays, **own}
 
-    @abstractmethod
-    def payload(self, k: int) -> Payload:
-        """What the neighbour on link k is told."""
+    def prepare(s: Any, start: Start) -> None:  # noqa: N805
+        """Fill the arrays before the first event, with NumPy; what is left alone is 0."""
 
-    @abstractmethod
-    def absorb(self, k: int, received: Payload, sent: Payload) -> None:
-        """Take in ``received`` from link k; ``sent`` is the agent's own part of the exchange."""
+    def tell(s: Any, i: int, k: int, out: Floats) -> None:  # noqa: N805
+        """What agent i tells the neighbour on link k: its model, unless the rule says more."""
+        for x in range(s.p):
+            out[x] = s.models[i, x]
 
-    @abstractmethod
-    def solve(self) -> None:
-        """Compute a new ``model``."""
+    def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:  # noqa: N805
+        """Take in what came from link k."""
+        raise NotImplementedError
 
-    def introduce(self, k: int, model: Floats) -> None:
-        """The neighbour on link k says hello with its solitary model, before any exchange."""
-        self.absorb(k, (model,), (self.model,))
+    def solve(s: Any, i: int) -> None:  # noqa: N805
+        """Compute a new model of agent i."""
+        raise NotImplementedError
+
+    #: None: the hello is absorbed like any other message; only where a message is one vector.
+    introduce: ClassVar[Callable[..., None] | None] = None
+
+
+# --- what a rule may call ------------------------------------------------------------------------
+# These are what runs without compilation; agents.compiling has the compiled forms.
+def prox(s: Any, i: int, v: Floats, theta: Floats) -> bool:
+    """θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), as ``Start.proximal`` has set it up.
+
+    False if a limit of passes was reached before the accuracy.
+    """
+    return bool(s.loss.prox(i, v, theta))
+
+
+def gradient(s: Any, i: int, theta: Floats, out: Floats) -> None:
+    """out ← a (sub)gradient of L_i at θ."""
+    s.loss.gradient_of(i, theta, out)
+
+
+def uniform(s: Any) -> float:
+    """A random number in [0, 1), from the stream ``rule``; other laws are formulas of it."""
+    return float(s.stream.random())
+
+
+__all__ = [
+    "ANSWER_THEN_SOLVE",
+    "PROTOCOLS",
+    "SOLVE_THEN_ANSWER",
+    "TELL",
+    "Data",
+    "Floats",
+    "Rule",
+    "Start",
+    "Strict",
+    "TradeOff",
+    "gradient",
+    "per_agent",
+    "per_link",
+    "prox",
+    "scratch",
+    "uniform",
+]

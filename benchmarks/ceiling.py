@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-
 from simulator.compiled import draws, network, queue, world
 from simulator.compiled.memory import attach, view
 from simulator.compiled.queue import KINDS, pop, push

@@ -19,13 +19,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from simulator.setup import RULES, Setup, prepare
+
 from benchmarks.baseline import deliveries
 from benchmarks.ceiling import ceiling
-from simulator.scenario import Scenario
+from simulator.problem.tasks import build_problem
+from simulator.runs.run import start_engine
+from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.setup import RULES, Setup, prepare
-from simulator.simulation import start_engine
-from simulator.tasks import build_problem
 
 LATENCY = {"kind": "lognormal", "mean": 0.05, "sigma": 1.0}
 DROP = 0.1

@@ -30,12 +30,13 @@ DELIVERIES = 4e6  # the same work at every size, about
 
 def measure(n: int) -> dict[str, float]:
     """Set up a run of n agents, let it run, take a sample."""
-    from simulator.metrics import Metrics
-    from simulator.scenario import Scenario
-    from simulator.seeds import Streams
     from simulator.setup import RULES, prepare
-    from simulator.simulation import sample, start_engine
-    from simulator.tasks import build_problem
+
+    from simulator.problem.tasks import build_problem
+    from simulator.runs.run import sample, start_engine
+    from simulator.scenario.schema import Scenario
+    from simulator.seeds import Streams
+    from simulator.theory.metrics import Metrics
 
     seconds = DELIVERIES / (1.71 * n)
     scenario = Scenario.model_validate(

@@ -11,16 +11,16 @@ __version__ = "0.1.0"
 
 # Loaded at first use: the command line's help must not wait for the numerical libraries.
 _HOMES = {
-    "Comparison": "simulator.comparison",
-    "Result": "simulator.simulation",
-    "Scenario": "simulator.scenario",
+    "Comparison": "simulator.sweeps.comparison",
+    "Result": "simulator.runs.run",
+    "Scenario": "simulator.scenario.schema",
     "SimulatorError": "simulator.errors",
-    "Sweep": "simulator.sweeps",
-    "compare": "simulator.comparison",
-    "load_plugin": "simulator.plugins",
-    "load_scenario": "simulator.scenario_file",
-    "run": "simulator.simulation",
-    "sweep": "simulator.sweeps",
+    "Sweep": "simulator.sweeps.sweep",
+    "compare": "simulator.sweeps.comparison",
+    "load_plugin": "simulator.runs.plugins",
+    "load_scenario": "simulator.scenario.files",
+    "run": "simulator.runs.run",
+    "sweep": "simulator.sweeps.sweep",
 }
 __all__ = sorted(_HOMES)
 

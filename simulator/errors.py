@@ -19,3 +19,15 @@ class StoreError(SimulatorError):
 
 class NoOptimumError(SimulatorError):
     """The objective has no minimiser, so nothing can be measured against it."""
+
+
+class MissingError(StoreError):
+    """Nothing is stored there."""
+
+
+class DamagedError(StoreError):
+    """What is stored there is not what was written, or not for this version of the program."""
+
+
+class StoreWarning(UserWarning):
+    """Something stored cannot be used and is computed again; the message says what and why."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 #: The place of a name is its spawn key: append, never reorder.
-NAMES = ("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates")
+NAMES = ("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates", "rule")
 #: What ``problem_seed`` governs, where a scenario has one.
 PROBLEM = ("data", "graph")
 
@@ -25,6 +25,7 @@ class Streams:
     loss: np.random.Generator
     compute: np.random.Generator
     rates: np.random.Generator
+    rule: np.random.Generator
 
     def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from simulator.scenario import Scenario
+from simulator.problem.tasks import build_problem
+from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.tasks import build_problem
 
 settings.register_profile("murmuration", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("murmuration")

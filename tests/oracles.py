@@ -102,7 +102,7 @@ class ADMM:
         X, y = self.problem.data[i]
         X = np.ones((len(y), 1)) if X is None else X
         b = self.mu * self.W[i].sum()
-        x = SOLVERS[self.problem.loss.name](H, g, np.pad(X, ((0, 0), (0, size - p))), y, b)
+        x = SOLVERS[self.problem.loss.kind](H, g, np.pad(X, ((0, 0), (0, size - p))), y, b)
         self.Theta[i, i] = x[own]
         for k, j in enumerate(N, 1):
             self.Theta[i, j] = x[k * p : (k + 1) * p]

@@ -11,19 +11,19 @@ from click.testing import CliRunner
 from scipy import stats
 
 from simulator import compare
-from simulator.cli import commands
-from simulator.comparison import (
+from simulator.cli.commands import commands
+from simulator.errors import ScenarioError
+from simulator.runs.run import run
+from simulator.scenario.files import load_scenario
+from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
     geometric_mean,
     pairs_table,
     speedup_table,
 )
-from simulator.errors import ScenarioError
-from simulator.scenario_file import load_scenario
-from simulator.simulation import run
-from simulator.sweep_plan import Request, make_plan
-from simulator.sweep_tables import summary_table
+from simulator.sweeps.plan import Request, make_plan
+from simulator.sweeps.tables import summary_table
 from tests.sweeping import ROOT, write_tiny
 
 NAN = float("nan")
@@ -124,15 +124,30 @@ def test_both_sides_share_problem_seed_and_level(tiny: Path):
         assert one.scenario.stop == other.scenario.stop
         algorithm = one.scenario.algorithm.model_copy(update={"mode": "sync"})
         assert one.scenario.model_copy(update={"algorithm": algorithm}) == other.scenario
-    assert len({run.scenario.stop.below for run in plan.runs}) == 3
+    levels = [run(planned.scenario).summary["target"]["level"] for planned in plan.runs]
+    assert levels[:3] == levels[3:]
+    assert len(set(levels)) == 3
 
 
-def test_a_level_is_the_first_sides_also_where_the_starts_differ(tiny: Path):
-    request = comparison_request(Request(tiny), vary=("algorithm.start", ["own", "zero"]))
-    first, second = make_plan(request).runs
-    assert first.scenario.stop.below == second.scenario.stop.below
-    start = run(first.scenario).trace["distance"].iloc[0]
-    assert first.scenario.stop.below == pytest.approx(0.01 * start, rel=1e-12)
+@pytest.mark.parametrize(
+    ("vary", "target", "alike"),
+    [
+        (("algorithm.start", ["own", "known"]), "distance=20%", True),
+        (("algorithm.start", ["own", "zero"]), "distance=20%", False),
+        (("algorithm.kind", ["mp", "admm"]), "l2_error=60%", True),
+        (("algorithm.alpha", [0.5, 0.9]), "l2_error=60%", True),
+        (("task.variance", [1.0, 4.0]), "l2_error=60%", False),
+    ],
+)
+def test_a_percentage_needs_sides_that_begin_alike(tiny: Path, vary, target: str, alike: bool):
+    """It is one of each run's own start: the same level only where both begin alike."""
+    request = comparison_request(Request(tiny, target=target), vary=vary)
+    if not alike:
+        with pytest.raises(ScenarioError, match=f"{vary[0]} begin at different models"):
+            make_plan(request)
+        return
+    one, other = (run(planned.scenario).summary["target"] for planned in make_plan(request).runs)
+    assert one["level"] == other["level"]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +183,21 @@ def test_limits_take_the_place_of_the_scenarios(tiny: Path):
     request = comparison_request(Request(tiny), limit_time="2 min", limit_communications=99)
     (stop,) = {run.scenario.stop for run in make_plan(request).runs}
     assert (stop.time, stop.communications) == (120.0, 99)
+
+
+def test_a_baseline_against_gossip(tiny: Path):
+    """A baseline that misses the target never reaches it: infinitely slower, and not a bound."""
+    vary = ("algorithm.kind", ["mp", "consensus"])
+    error = run(load_scenario(tiny, {"algorithm.kind": "consensus"})).summary["metrics"]["final"]
+    grid = {"algorithm.start": [{"kind": "normal", "scale": 3.0}]}  # consensus has no start
+    for factor, time, speedup in ((0.999, np.inf, np.inf), (1.001, 0.0, 0.0)):
+        target = f"l2_error={factor * error['l2_error']}"
+        result = compare(
+            tiny, grid, vary=vary, target=target, jobs=1, figures=False, out=tiny.parent / "results"
+        )
+        (pair,) = result.pairs.to_dict("records")
+        assert 0 < pair["time_first"] < 20
+        assert (pair["time_second"], pair["speedup"], pair["bound"]) == (time, speedup, "=")
 
 
 # --- from end to end ----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
@@ -11,14 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from simulator.compiled import engine as module
-from simulator.compiled import memory, messages
-from simulator.compiled.queue import ENTRY, FIELDS, KINDS, pop, push
-from simulator.errors import DivergenceError, ScenarioError
-from simulator.plugins import Plugin
-from simulator.scenario import Scenario
-from simulator.setup import RULES
-from simulator.simulation import Result, run
+from agents.compiling import entry
+from simulator.engines.compiled import memory, messages, queue
+from simulator.engines.compiled.engine import CompiledEngine
+from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
+from simulator.errors import DivergenceError
+from simulator.runs.run import Result, run
+from simulator.scenario.schema import Scenario
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
@@ -222,16 +220,6 @@ def test_divergence_is_reported_alike():
     assert errors[0] == errors[1]
 
 
-def test_a_plugin_needs_the_simpy_engine():
-    class Mine(RULES["mp"]):
-        pass
-
-    scenario = build(MEANS, algorithm__kind="mine", engine="compiled")
-    plugin = Plugin("mine.py", {"mine": Mine}, "0" * 64)
-    with pytest.raises(ScenarioError, match="engine: simpy"):
-        run(scenario, plugin=plugin)
-
-
 latencies = st.sampled_from([law for law in latency_laws() if law and law != 0.0])
 times = st.sampled_from([0.0, 0.25, 0.5, {"kind": "exponential", "mean": 0.3}])
 
@@ -271,12 +259,18 @@ def test_any_scenario(data, mp, sync, seed, latency, drop, bandwidth, fifo, time
 
 
 # --- the parts -----------------------------------------------------------------------------------
+push = entry(lambda run, time, kind, index: queue.push(run, time, kind, index))
+pop = entry(lambda run: queue.pop(run))
+take = entry(lambda run: messages.take(run))
+give_back = entry(lambda run, slot: messages.give_back(run, slot))
+
+
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200))
 def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
     """None takes the next event out, a number schedules one at that time."""
     state = np.zeros(1, np.dtype([*FIELDS, ("now", float)], align=True))
     entries = np.empty(len(operations) + 1, ENTRY)
-    memory.attach(state, "entries", entries)
+    memory.attach(state, "entries", entries, ENTRY, entries.shape)
     state["capacity"] = len(entries)
     model = []
     for number, time in enumerate(operations):
@@ -292,41 +286,48 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
 
 def test_the_pool_hands_out_each_slot_once_and_grows():
     state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
-    state["parts"], state["numbers"] = 1, 2
+    state["numbers"] = 2
     arrays = messages.resize(state, 4, ())
-    memory.attach(state, "slots", arrays[0])
-    taken = [messages.take(state[0]) for _ in range(3)]
-    messages.give_back(state[0], taken.pop(1))
+    memory.attach(state, "slots", arrays[0], messages.SLOT, (4,))
+    taken = [take(state[0]) for _ in range(3)]
+    give_back(state[0], taken.pop(1))
     arrays = messages.resize(state, 8, arrays)
-    memory.attach(state, "slots", arrays[0])
+    memory.attach(state, "slots", arrays[0], messages.SLOT, (8,))
     assert state["free_slots"] == 6
-    taken += [messages.take(state[0]) for _ in range(6)]
+    taken += [take(state[0]) for _ in range(6)]
     assert sorted(taken) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros(3), np.zeros((2, 2)), np.zeros(2, np.float32), np.zeros(4)[::2]]
+)
+def test_only_what_was_declared_can_be_attached(array):
+    state = np.zeros(1, np.dtype([("numbers", np.int64)]))
+    with pytest.raises(TypeError, match="numbers must be a contiguous array"):
+        memory.attach(state, "numbers", array, float, (2,))
+
+
+def test_a_queue_that_is_too_small_grows(monkeypatch):
+    """A full queue is an outcome of the loop, never a write past its end."""
+    original = CompiledEngine._resize_queue
+    scenario = build(MEANS, clock={"rate": 50}, network={"latency": 20.0}, stop={"time": 5})
+    expected = run(scenario.model_copy(update={"engine": "compiled"}))
+    sizes = []
+
+    def small(self, capacity):
+        sizes.append(capacity if sizes else 20)
+        original(self, sizes[-1])
+
+    monkeypatch.setattr(CompiledEngine, "_resize_queue", small)
+    result = run(scenario.model_copy(update={"engine": "compiled"}))
+    assert len(sizes) > 3
+    np.testing.assert_array_equal(result.models, expected.models)
 
 
 def test_help_does_not_import_numba():
     code = (
-        "import sys; from simulator.cli import commands\n"
-        "import simulator.compiled\n"
+        "import sys; from simulator.cli.commands import commands\n"
+        "import simulator.engines.compiled\n"
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_stale_compiled_code_is_thrown_away(tmp_path):
-    """Numba looks at a function's own file only, not at those of the functions that it calls."""
-
-    class Function:
-        signatures = ()
-        py_func = module._prepare_cache
-
-        class stats:  # noqa: N801
-            cache_path = str(tmp_path)
-
-    old, new = tmp_path / "gossip.advance-1.py311.nbi", tmp_path / "rounds.advance-1.py311.nbi"
-    old.touch()
-    new.touch()
-    os.utime(old, (0, 0))
-    module._prepare_cache(Function)
-    assert not old.exists()
-    assert new.exists()

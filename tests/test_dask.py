@@ -15,8 +15,8 @@ import pytest
 
 from simulator import sweep
 from simulator.errors import SimulatorError
-from simulator.sweep_plan import Request, make_plan
-from simulator.workers import DaskCrew, Done, pack, run_all
+from simulator.sweeps.plan import Request, make_plan
+from simulator.sweeps.workers import DaskCrew, Done, pack, run_all
 from tests.sweeping import GRID, ROOT, TINY, table_bytes, write_tiny
 
 distributed = pytest.importorskip("distributed")
@@ -93,6 +93,9 @@ def test_a_dask_worker_that_is_killed_does_no_harm(cluster: Cluster, tmp_path: P
     assert all(isinstance(outcome, Done) for outcome in outcomes.values())
 
 
-def test_no_scheduler(tmp_path: Path):
-    with pytest.raises(SimulatorError, match="no scheduler answers"):
-        sweep(write_tiny(tmp_path), dask="nothing-of-the-kind", out=tmp_path / "results")
+@pytest.mark.parametrize(
+    "address", ["nothing-of-the-kind", "", "tls://127.0.0.1:1", "ucx://127.0.0.1:1", "foo://x"]
+)
+def test_an_address_that_is_no_schedulers(address: str):
+    with pytest.raises(SimulatorError, match=f"--dask {address}: cannot be used: .*allowed"):
+        DaskCrew(address)

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from simulator.runs.run import run
 from simulator.seeds import Streams
-from simulator.simulation import run
 from tests import oracles
 from tests.conftest import LINEAR, MEANS, build, problem_of
 

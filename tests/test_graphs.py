@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from simulator import generators
 from simulator.errors import ScenarioError
-from simulator.graphs import build_graph, connected_parts, mirror
-from simulator.scenario_problem import Graph
+from simulator.problem import generators
+from simulator.problem.graphs import build_graph, connected_parts, mirror
+from simulator.scenario.problem import Graph
 
 SCHEMA = TypeAdapter(Graph)
 

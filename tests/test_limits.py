@@ -8,18 +8,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from simulator import generators, laws, limits, machine, simulation
-from simulator.errors import NoOptimumError, ScenarioError
-from simulator.generators import generate
-from simulator.optimum import mp_optimum
-from simulator.overrides import parse_override, repeated
-from simulator.scenario_file import load_scenario
-from simulator.seeds import Streams
 from simulator.setup import prepare
-from simulator.simulation import find_rule, run
-from simulator.sweep_plan import MOST_RUNS, Request, make_plan, outline
-from simulator.tasks import build_problem
+
+from simulator import machine
+from simulator.errors import NoOptimumError, ScenarioError
+from simulator.problem import generators
+from simulator.problem.generators import generate
+from simulator.problem.tasks import build_problem
+from simulator.runs import limits
+from simulator.runs import run as simulation
+from simulator.runs.run import find_rule, run
+from simulator.scenario import laws
+from simulator.scenario.files import load_scenario
+from simulator.scenario.overrides import parse_override, repeated
+from simulator.seeds import Streams
+from simulator.sweeps.plan import MOST_RUNS, Request, make_plan, outline
+from simulator.theory.objectives import mp_optimum
 from tests.conftest import LINEAR, MEANS, build
 
 HUGE = 10**15

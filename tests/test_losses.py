@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 
-from agents.losses import LOSSES, GradientSteps, Kinked
+from agents import losses
+from agents.losses import Kinked
+from agents.losses.loss import Attached
 
+LOSSES = {kind: loss() for kind, loss in losses.LOSSES.items()}
 NAMES = list(LOSSES)
 LABELLED = ("hinge", "logistic")
 
@@ -23,6 +26,21 @@ def draw_points(rng, name, m, p, kind="generic"):
         X[rng.random(m) < 0.4] = 0.0
     y = rng.choice([-1.0, 1.0], m) if name in LABELLED else rng.normal(0, 3, m)
     return X, y
+
+
+class Proximal:
+    """The proximal step of one agent, from Python."""
+
+    def __init__(self, name, X, y, a, b, steps=0, start=None):
+        offsets = np.array([0, len(y)])
+        self.attached = Attached(LOSSES[name], X, y, offsets, np.array([a]), np.array([b]), steps)
+        self.theta = np.zeros(X.shape[1]) if start is None else start
+        self.exhausted = 0
+
+    def step(self, v):
+        self.theta = self.theta.copy()
+        self.exhausted += not self.attached.prox(0, v, self.theta)
+        return self.theta
 
 
 def naive(name, theta, X, y):
@@ -68,7 +86,7 @@ def stationarity(name, theta, X, y, force, b, kink=1e-8):
 def test_values_are_plain_sums_over_points(name, rng):
     X, y = draw_points(rng, name, 7, 3)
     theta = rng.normal(size=3)
-    assert LOSSES[name].value(theta, X, y) == pytest.approx(naive(name, theta, X, y), rel=1e-13)
+    assert LOSSES[name].total(theta, X, y) == pytest.approx(naive(name, theta, X, y), rel=1e-13)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,7 +94,7 @@ def test_gradients_are_finite_differences_of_the_value(name, rng):
     X, y = draw_points(rng, name, 7, 3)
     theta, step = rng.normal(size=3), 1e-6
     for j, direction in enumerate(np.eye(3) * step):
-        ahead, behind = (LOSSES[name].value(theta + sign * direction, X, y) for sign in (1, -1))
+        ahead, behind = (LOSSES[name].total(theta + sign * direction, X, y) for sign in (1, -1))
         slope = LOSSES[name].gradient(theta, X, y)[j]
         assert (ahead - behind) / (2 * step) == pytest.approx(slope, abs=1e-8)
 
@@ -89,13 +107,13 @@ def test_subgradients_support_the_loss_at_kinks_too(name, rng):
         np.linalg.solve(X[:2], y[:2]),
     )  # both points at margin 1 or residual 0
     for other in rng.normal(0, 5, (50, 2)):
-        bound = loss.value(kink, X, y) + loss.gradient(kink, X, y) @ (other - kink)
-        assert loss.value(other, X, y) >= bound - 1e-9
+        bound = loss.total(kink, X, y) + loss.gradient(kink, X, y) @ (other - kink)
+        assert loss.total(other, X, y) >= bound - 1e-9
 
 
 def test_logistic_loss_does_not_overflow():
     X, y = np.array([[1e4], [-1e4]]), np.ones(2)
-    assert LOSSES["logistic"].value(np.ones(1), X, y) == 1e4
+    assert LOSSES["logistic"].total(np.ones(1), X, y) == 1e4
     np.testing.assert_array_equal(LOSSES["logistic"].gradient(np.ones(1), X, y), [1e4])
 
 
@@ -143,7 +161,7 @@ def test_absolute_fits_are_as_good_as_linear_programming(m, p, scale):
         b_ub=np.concatenate([y, -y]) / scale,
         bounds=[(None, None)] * p + [(0, None)] * m,
     )
-    value = LOSSES["absolute"].value(theta, X, y) / scale
+    value = LOSSES["absolute"].total(theta, X, y) / scale
     assert value == pytest.approx(program.fun, abs=1e-7)
     if m <= p and m % 2 == 0:
         np.testing.assert_allclose(theta, np.linalg.lstsq(X, y, rcond=None)[0], rtol=1e-6)
@@ -154,7 +172,7 @@ def test_absolute_fit_of_nearly_dependent_points():
     X[2] = 0.4 * X[1] - 0.2 * X[0] + [0.0, 0.0, 2e-6]
     y = np.array([1.0, -1.0, -1.0])
     theta = LOSSES["absolute"].fit(X, y, 0.01, 3)
-    assert LOSSES["absolute"].value(theta, X, y) < 1e-6  # interpolated, with ‖θ‖ about 10⁵
+    assert LOSSES["absolute"].total(theta, X, y) < 1e-6  # interpolated, with ‖θ‖ about 10⁵
 
 
 # --- proximal steps ------------------------------------------------------------------------------
@@ -170,7 +188,7 @@ def test_proximal_points_are_stationary(name, m, p, kind, ratio, reach):
     rng = np.random.default_rng([m, p])
     X, y = draw_points(rng, name, m, p, kind)
     a = 0.7
-    proximal = LOSSES[name].proximal(X, y, a, a * ratio)
+    proximal = Proximal(name, X, y, a, a * ratio)
     for v in rng.normal(0, 1, (3, p)) * reach:  # the second and third start warm
         theta = proximal.step(v)
         size = 1 + reach + ratio * m
@@ -184,7 +202,7 @@ def test_proximal_points_are_stationary(name, m, p, kind, ratio, reach):
 def test_proximal_points_agree_with_a_general_optimiser(name, rng):
     X, y = draw_points(rng, name, 6, 2)
     a, b, v = 2.0, 3.0, rng.normal(size=2)
-    theta = LOSSES[name].proximal(X, y, a, b).step(v)
+    theta = Proximal(name, X, y, a, b).step(v)
 
     def objective(x):
         return a / 2 * np.sum((x[:2] - v) ** 2)
@@ -219,7 +237,7 @@ def test_proximal_points_agree_with_a_general_optimiser(name, rng):
 @pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
 def test_kinked_steps_hardly_ever_reach_their_limit(name, m, p, ratio, rng):
     X, y = draw_points(rng, name, m, p)
-    proximal = LOSSES[name].proximal(X, y, 1.0, ratio)
+    proximal = Proximal(name, X, y, 1.0, ratio)
     for v in rng.normal(0, 10, (3, p)):
         proximal.step(v)
     assert proximal.exhausted == 0
@@ -229,7 +247,7 @@ def test_kinked_steps_hardly_ever_reach_their_limit(name, m, p, ratio, rng):
 @pytest.mark.parametrize(("m", "p"), [(3, 20), (50, 4)])
 def test_logistic_steps_converge_from_far_away(ratio, m, p, rng):
     X, y = draw_points(rng, "logistic", m, p)
-    proximal = LOSSES["logistic"].proximal(X, y, 1.0, ratio)
+    proximal = Proximal("logistic", X, y, 1.0, ratio)
     for v in rng.normal(0, 1, (4, p)) * 1e3:
         theta = proximal.step(v)
         residual = stationarity("logistic", theta, X, y, theta - v, ratio)
@@ -241,15 +259,15 @@ def test_logistic_steps_converge_from_far_away(ratio, m, p, rng):
 def test_an_agent_without_points_stays_where_it_is(name, rng):
     v = rng.normal(size=4)
     empty = np.empty((0, 4)), np.empty(0), 2.0, 5.0
-    np.testing.assert_array_equal(LOSSES[name].proximal(*empty).step(v), v)
-    inexact = GradientSteps(LOSSES[name], *empty, steps=3)
+    np.testing.assert_array_equal(Proximal(name, *empty).step(v), v)
+    inexact = Proximal(name, *empty, steps=3, start=v)
     np.testing.assert_allclose(inexact.step(v), v, rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_proximal_steps_give_new_arrays_and_leave_v_alone(name, rng):
     X, y = draw_points(rng, name, 5, 3)
-    proximal, v = LOSSES[name].proximal(X, y, 1.0, 1.0), rng.normal(size=3)
+    proximal, v = Proximal(name, X, y, 1.0, 1.0), rng.normal(size=3)
     copy = v.copy()
     first = proximal.step(v)
     kept = first.copy()
@@ -262,10 +280,17 @@ def test_proximal_steps_give_new_arrays_and_leave_v_alone(name, rng):
 def test_gradient_steps_approach_the_proximal_point(name, rng):
     X, y = draw_points(rng, name, 6, 3)
     v, start = rng.normal(size=3), rng.normal(size=3)
-    theta = LOSSES[name].proximal(X, y, 2.0, 0.5).step(v)
-    few = GradientSteps(LOSSES[name], X, y, 2.0, 0.5, 3)
-    many = GradientSteps(LOSSES[name], X, y, 2.0, 0.5, 3000)
-    few.theta = many.theta = start
+    theta = Proximal(name, X, y, 2.0, 0.5).step(v)
+    few, many = (Proximal(name, X, y, 2.0, 0.5, steps, start) for steps in (3, 3000))
     near, nearer = (np.linalg.norm(steps.step(v) - theta) for steps in (few, many))
     assert nearer < (3e-3 if isinstance(LOSSES[name], Kinked) else 1e-12)
     assert nearer <= near < np.linalg.norm(start - theta)
+
+
+@pytest.mark.parametrize("name", ["hinge", "absolute"])
+def test_near_a_kink_rounding_does_not_decide_the_slope(name):
+    loss = LOSSES[name]
+    at = 1.0  # y = 1: the margin is 1, the residual 0
+    near = at + np.array([-1e-12, 0.0, 1e-12])
+    assert set(loss.slopes(near, np.ones(3))) == {0.0}
+    assert loss.slopes(np.array([0.9]), np.ones(1))[0] == -1.0

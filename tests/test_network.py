@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agents.agent import REQUEST, AnswersThenSolves, Message
-from simulator.network import Links, Timeline, loss_model
-from simulator.scenario import GilbertElliott, Network, RateLoss
+from agents.gossip import AnswersThenSolves
+from agents.messages import HELLO, REQUEST, Message, Sheets
+from simulator.engines.reference.network import Links, Timeline, loss_model
+from simulator.scenario.schema import GilbertElliott, Network, RateLoss
 from simulator.seeds import Streams
 
 #: Each statistical test fails by chance with a probability of about 1e-5; seeds are fixed anyway.
@@ -18,24 +21,33 @@ SURE = 1e-5
 SIGMAS = 4.4
 
 
-def links(config: dict, edges: int = 1, seed: int = 0, size: int = 100, factors=None):
+def links(config: dict, edges: int = 1, seed: int = 0, size: int = 100, factors=None, links=None):
     """A network whose deliveries are logged as (time, edge)."""
     env, log = Timeline(), []
-    network = Links(
-        env,
-        Network.model_validate(config),
-        Streams(seed),
-        senders=np.zeros(edges, dtype=np.int64),
+    setup = SimpleNamespace(
+        scenario=SimpleNamespace(network=Network.model_validate(config)),
+        streams=Streams(seed),
+        owners=np.zeros(edges, dtype=np.int64),
         latency_factors=factors,
+        link_factors=links,
         message_bytes=size,
-        on_alarm=lambda: None,
+        hello_bytes=size // 4,
     )
-    network.mailboxes = [(lambda m, k: log.append((env.now, m)), 0)] * edges
+    network = Links(env, setup, on_alarm=lambda: None)
+
+    def receive(message, k):
+        log.append((env.now, message))
+        message.arrived = True
+
+    network.mailboxes = [(receive, 0)] * edges
     return network, log
 
 
-def message(edge: int = 0, number: int = 0) -> Message:
-    return Message(REQUEST, edge, (), number, 0.0)
+SHEETS = Sheets(1)
+
+
+def message(edge: int = 0, number: int = 0, kind: int = REQUEST) -> Message:
+    return Message(kind, edge, SHEETS.take(), number, 0.0)
 
 
 LAWS = {
@@ -78,6 +90,26 @@ def test_per_agent_factors_multiply_the_senders_delay():
     network.send(message())
     network.env.run()
     assert log[0][0] == 6.0
+
+
+def test_per_link_factors_multiply_the_delay_too():
+    """latency = (draw × agent's) × link's."""
+    network, log = links(
+        {"latency": 2.0}, edges=2, factors=np.array([3.0]), links=np.array([1.0, 0.5])
+    )
+    network.send(message(edge=1))
+    network.env.run()
+    assert log[0][0] == 3.0
+
+
+def test_a_hello_is_smaller_than_a_message():
+    """One model, where others carry more: in bytes and in the uplink's time."""
+    network, log = links({"bandwidth": "100 B/s"}, size=400)
+    network.send(message(kind=HELLO))
+    network.send(message())
+    network.env.run()
+    assert [time for time, _ in log] == [1.0, 5.0]
+    assert network.bytes == 500
 
 
 def test_loss_rate_is_binomial():
@@ -161,6 +193,33 @@ def test_lost_messages_are_sent_again_after_leaving_the_uplink():
     assert (network.sent, network.dropped, network.delivered) == (3, 2, 1)
 
 
+def test_slow_messages_are_sent_again_and_every_attempt_counts():
+    """Delays 5, 4 and 1 with a timer of 2: arrivals at 5, 2 + 4 and 4 + 1; nothing after that."""
+    network, log = links({"latency": 1.0, "retransmit_after": 2}, size=100)
+    network.latency = iter([5.0, 4.0, 1.0]).__next__
+    network.send_surely(message())
+    network.env.run()
+    assert [time for time, _ in log] == [5.0, 5.0, 6.0]
+    assert (network.sent, network.dropped, network.delivered, network.bytes) == (3, 0, 3, 300)
+
+
+def test_an_arrival_at_the_instant_of_the_timer_is_in_time():
+    network, log = links({"latency": 2.0, "retransmit_after": 2})
+    network.send_surely(message())
+    network.env.run()
+    assert network.sent == 1
+
+
+def test_what_is_in_flight_is_counted_in_the_queue():
+    """A check that can fail: a message that vanishes breaks the law of conservation."""
+    network, _ = links({"latency": 1.0})
+    network.send(message())
+    network.check_conservation()
+    network.env._queue.clear()
+    with pytest.raises(AssertionError, match="1 sent, 0 delivered"):
+        network.check_conservation()
+
+
 def test_rate_loss_extremes():
     never = loss_model(RateLoss(rate=0.0), np.random.default_rng(0), 1)
     always = loss_model(RateLoss(rate=1.0), np.random.default_rng(0), 1)
@@ -169,17 +228,28 @@ def test_rate_loss_extremes():
 
 
 class StubWorld:
-    """Records what an agent does; every solve takes as long as ``durations`` says."""
+    """Records what an agent does; every solve takes as long as ``durations`` says.
+
+    The model is the number of solves.
+    """
 
     def __init__(self, env, durations):
-        self.env, self.log = env, []
+        self.env, self.log, self.model = env, [], 0
         self.compute_time = lambda agent: next(durations)
+        self.steps, self.sheets = self, Sheets(1)
 
     def send(self, message):
-        self.log.append((self.env.now, "send", message.kind, message.payload))
+        self.log.append((self.env.now, "send", message.kind, message.sheet.array((1,))[0]))
 
-    def updated(self, agent, rule):
-        self.log.append((self.env.now, "model", rule.model))
+    def tell(self, i, k, out):
+        out.array((1,))[0] = self.model
+
+    def absorb(self, i, k, received, sent):
+        pass
+
+    def solve(self, i):
+        self.model += 1
+        self.log.append((self.env.now, "model", self.model))
 
     def refreshed(self, edge, sent_at):
         pass
@@ -188,28 +258,10 @@ class StubWorld:
         self.log.append((self.env.now, "stale"))
 
 
-class CountingRule:
-    """The model is the number of solves."""
-
-    SOLVES = "after"
-    model = 0
-
-    def payload(self, k):
-        return (self.model,)
-
-    def absorb(self, k, received, sent):
-        pass
-
-    def solve(self):
-        self.model += 1
-
-
 def busy_agent(durations):
     env = Timeline()
     world = StubWorld(env, durations)
-    agent = AnswersThenSolves(
-        env, world, 0, CountingRule(), range(1), rate=1.0, peer_weights=None, hello=False
-    )
+    agent = AnswersThenSolves(env, world, 0, range(1), rate=1.0, peer_weights=None, hello=False)
     return env, world, agent
 
 
@@ -220,9 +272,9 @@ def test_the_mailbox_waits_while_the_agent_computes():
         env.timeout(at).callbacks.append(lambda _, m=message(number=number): agent.receive(m, 0))
     env.run()
     assert world.log == [
-        (1.0, "send", 1, (0,)),
+        (1.0, "send", 1, 0),
         (6.0, "model", 1),
-        (6.0, "send", 1, (1,)),
+        (6.0, "send", 1, 1),
         (11.0, "model", 2),
     ]
 
@@ -232,7 +284,7 @@ def test_a_stale_request_is_answered_and_takes_no_time():
     agent.receive(message(number=2), 0)
     env.run()
     agent.receive(message(number=1), 0)
-    assert world.log[2:] == [(5.0, "send", 1, (1,)), (5.0, "stale")]
+    assert world.log[2:] == [(5.0, "stale"), (5.0, "send", 1, 1)]
 
 
 def test_waiting_times_are_those_of_an_m_m_1_queue():

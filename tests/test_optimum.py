@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import lsq_linear, minimize
 from scipy.sparse import csr_array
 
-import simulator.central
-import simulator.optimum
+import simulator.theory.central
+import simulator.theory.objectives
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.optimum import Objective, cl_optimum, consensus_model, mp_optimum
-from simulator.problem import DataSets, Problem
-from simulator.scenario import Scenario
+from simulator.problem.problem import DataSets, Problem
+from simulator.scenario.schema import Scenario
+from simulator.theory.objectives import Objective, cl_optimum, consensus_model, mp_optimum
 from tests.conftest import LINEAR, problem_of
 
 NAMES = list(LOSSES)
@@ -35,7 +35,7 @@ def make_problem(rng, name="quadratic", n=6, p=2, sizes=None, density=1.0, X=Non
     y = labels if name in ("hinge", "logistic") else rng.normal(0, 2, offsets[-1])
     return Problem(
         W=csr_array(W),
-        loss=LOSSES[name],
+        loss=LOSSES[name](),
         data=DataSets(X, y, offsets),
         confidence=sizes / max(sizes.max(), 1),
         solitary=rng.normal(size=(n, p)),
@@ -55,7 +55,7 @@ def naive_smoothness(W, Theta):
 
 def naive_q_cl(problem, mu, Theta):
     losses = sum(
-        problem.W.toarray()[i].sum() * problem.loss.value(Theta[i], *problem.data[i])
+        problem.W.toarray()[i].sum() * problem.loss.total(Theta[i], *problem.data[i])
         for i in range(problem.n)
     )
     return naive_smoothness(problem.W.toarray(), Theta) + mu * losses
@@ -76,18 +76,18 @@ def certificate(problem, mu, Theta, kink=1e-7):
     smooth = 2 * (np.diag(D) - W) @ Theta
     s = np.sum(X * Theta[owner], axis=1)
     scale = 1 + np.abs(s)
-    if problem.loss.name == "hinge":
+    if problem.loss.kind == "hinge":
         margin = y * s - 1
         low, high = (
             np.where(margin > kink * scale, 0.0, -1.0),
             np.where(margin < -kink * scale, -1, 0.0),
         )
         rows = rows * y[:, None]
-    elif problem.loss.name == "absolute":
+    elif problem.loss.kind == "absolute":
         low = np.where(s - y > kink * scale, 1.0, -1.0)
         high = np.where(s - y < -kink * scale, -1.0, 1.0)
     else:
-        low = high = problem.loss.slope(s, y)
+        low = high = problem.loss.slopes(s, y)
     fixed = low == high
     rest = smooth.ravel() + low[fixed] @ rows[fixed]
     if not fixed.all():
@@ -99,7 +99,9 @@ def certificate(problem, mu, Theta, kink=1e-7):
 
 # --- objectives ----------------------------------------------------------------------------------
 def test_objectives_equal_double_loops(rng, monkeypatch):
-    monkeypatch.setattr(simulator.optimum, "BLOCK", 8)  # several blocks, the last one not full
+    monkeypatch.setattr(
+        simulator.theory.objectives, "BLOCK", 8
+    )  # several blocks, the last one not full
     problem = make_problem(rng, "hinge", n=7, p=3, density=0.7)
     Theta, W, mu = rng.normal(size=(7, 3)), problem.W.toarray(), 0.3
     attachment = sum(
@@ -147,7 +149,7 @@ def test_mp_optimum_by_conjugate_gradients_agrees(rng, monkeypatch):
     ring = np.roll(np.eye(n), 1, axis=1)
     problem = make_problem(rng, n=n, p=2, W=ring + ring.T)
     direct = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
-    monkeypatch.setattr(simulator.optimum, "DIRECT_AGENTS", 10)
+    monkeypatch.setattr(simulator.theory.objectives, "DIRECT_AGENTS", 10)
     iterative = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
     assert np.abs(iterative - direct).max() > 0  # it was the other method
     np.testing.assert_allclose(iterative, direct, rtol=0, atol=1e-9)
@@ -244,7 +246,7 @@ def test_cl_optimum_agrees_with_a_general_optimiser(name, rng):
 def test_cl_optimum_is_the_same_with_blocks_instead_of_factors(name, rng, monkeypatch):
     problem = make_problem(rng, name, n=12, p=3, sizes=[20, 1, 0, 7, 9, 3, 0, 2, 15, 4, 4, 5])
     dense = cl_optimum(problem, 0.2)
-    monkeypatch.setattr(simulator.central, "DENSE_POINTS", 0)
+    monkeypatch.setattr(simulator.theory.central, "DENSE_POINTS", 0)
     np.testing.assert_allclose(cl_optimum(problem, 0.2), dense, rtol=0, atol=1e-7)
 
 
@@ -268,7 +270,7 @@ def test_cl_optimum_where_one_model_satisfies_all(rng):
     Theta = cl_optimum(problem, 0.5)
     assert Objective(problem, 0.5, "cl")(Theta) < 1e-12
     with pytest.raises(SimulatorError, match="no minimiser"):
-        cl_optimum(replace(problem, loss=LOSSES["logistic"]), 0.5)
+        cl_optimum(replace(problem, loss=LOSSES["logistic"]()), 0.5)
 
 
 def test_cl_optimum_without_any_link_is_solitary(rng):
@@ -284,7 +286,7 @@ def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
     theta = consensus_model(problem, 0.01)
 
     def total(x):
-        losses = sum(problem.loss.value(x, *problem.data[i]) for i in range(30))
+        losses = sum(problem.loss.total(x, *problem.data[i]) for i in range(30))
         return losses + ridge / 2 * np.sum(x**2)
 
     for _ in range(200):

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from simulator.cli import commands
-from simulator.errors import ScenarioError, SimulatorError
-from simulator.metrics import Metrics
+from simulator.cli.commands import commands
+from simulator.errors import MissingError, ScenarioError, SimulatorError
 from simulator.paper.beyond import Beyond
 from simulator.paper.choices import load_choices
 from simulator.paper.classification import by_instance, weighted_interval
@@ -30,10 +29,11 @@ from simulator.paper.reproduction import IDS, expand, reproduce
 from simulator.paper.scalability import slope
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.verdicts import within
+from simulator.problem.tasks import build_problem
 from simulator.seeds import Streams
-from simulator.store import Store
-from simulator.sweep_plan import make_plan, read_request
-from simulator.tasks import build_problem
+from simulator.store.store import Store
+from simulator.sweeps.plan import make_plan, read_request
+from simulator.theory.metrics import Metrics
 from tests.sweeping import ROOT, command
 
 CHOICES = ROOT / "scenarios" / "paper" / "choices.yaml"
@@ -201,10 +201,11 @@ def test_a_stored_table_comes_back_as_it_was(choices, tmp_path: Path):
     paper = Paper(choices, FULL, Store(tmp_path))
     scenario = separators(choices, dimension=2)
     (task,) = paper.closed_forms("accuracies", scenario, [1], 5, alphas=[0.7], mus=[])
-    assert not task.is_stored()
+    with pytest.raises(MissingError):
+        task.check()
     outcome = task.job().execute()
     task.save(outcome)
-    assert task.is_stored()
+    task.check()
     pd.testing.assert_frame_equal(task.table(), outcome.result, check_exact=True, check_dtype=False)
     other = paper.closed_forms("accuracies", scenario, [1], 5, alphas=[0.8], mus=[])
     assert other[0].place != task.place

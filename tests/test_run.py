@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from agents.rule import Rule
 from simulator import setup
-from simulator.errors import DivergenceError
-from simulator.metrics import Metrics
-from simulator.problem import DataSets
+from simulator.errors import DivergenceError, ScenarioError
+from simulator.problem.problem import DataSets
+from simulator.runs.run import run
 from simulator.seeds import Streams
-from simulator.simulation import run
+from simulator.theory.metrics import Metrics
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 
@@ -234,6 +234,7 @@ network_configs = st.fixed_dictionaries(
     seed=st.integers(0, 10),
 )
 def test_messages_are_conserved(network, mode, kind, start, compute, seed):
+    assume((kind, mode, start) != ("admm", "sync", "hello"))
     scenario = build(
         MEANS,
         task={"kind": "mean_estimation", "agents": 6},
@@ -282,6 +283,39 @@ def test_baselines_send_nothing():
     assert np.ptp(result.models, axis=0).max() == 0  # one model for all
 
 
+@pytest.mark.parametrize("kind", ["solitary", "consensus"])
+def test_a_baseline_meets_its_target_at_once_or_never(kind: str):
+    error = run(build(MEANS, algorithm={"kind": kind})).summary["metrics"]["final"]["l2_error"]
+    for level, time in ((1.01 * error, 0.0), (0.99 * error, None)):
+        stop = {"time": 50, "metric": "l2_error", "below": level}
+        target = run(build(MEANS, algorithm={"kind": kind}, stop=stop)).summary["target"]
+        assert target["time"] == time
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize("metric", ["distance", "l2_error", "gap", "objective"])
+def test_a_percentage_is_one_of_sample_0(metric: str, engine: str):
+    """The level is exactly the share of the first row, and the run stops where it gets there."""
+    stop = {"time": 50, "metric": metric, "below": "60 %"}
+    result = run(build(MEANS, stop=stop, engine=engine, record={"every": 0.25}))
+    target, values = result.summary["target"], result.trace[metric]
+    assert target["asked"] == "60%"
+    assert target["level"] == 0.6 * values.iloc[0]
+    assert 0 < target["time"] == result.trace["time"].iloc[-1] < 50
+    assert (values.iloc[:-1] > target["level"]).all()
+    assert values.iloc[-1] <= target["level"] * (1 + 1e-12)
+    number = stop | {"below": target["level"]}
+    same = run(build(MEANS, stop=number, engine=engine, record={"every": 0.25}))
+    assert same.trace.equals(result.trace)
+
+
+def test_a_target_that_cannot_be_measured_is_an_error_also_where_nobody_sends():
+    graph = {"kind": "networkx", "generator": "empty_graph", "allow_disconnected": True}
+    stop = {"time": 50, "metric": "distance", "below": 1.0}
+    with pytest.raises(ScenarioError, match="distance cannot be measured"):
+        run(build(MEANS, graph=graph, stop=stop))
+
+
 def test_an_agent_without_neighbours_keeps_its_solitary_model():
     scenario = build(
         MEANS,
@@ -316,7 +350,7 @@ class Exploding(Rule):
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a_model_that_is_not_finite_stops_the_run(monkeypatch, mode):
     monkeypatch.setattr(setup, "RULES", {"exploding": Exploding})
-    monkeypatch.setattr("simulator.simulation.RULES", {"exploding": Exploding})
+    monkeypatch.setattr("simulator.runs.run.RULES", {"exploding": Exploding})
     scenario = build(MEANS, algorithm={"kind": "exploding", "mode": mode}, network={"latency": 0.1})
     with pytest.raises(DivergenceError, match=r"agent \d+ is no longer finite at time .* s, after"):
         run(scenario)

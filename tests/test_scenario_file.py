@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import ScenarioError
-from simulator.scenario import Scenario
-from simulator.scenario_file import (
+from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
     json_schema,
@@ -24,7 +23,8 @@ from simulator.scenario_file import (
     scenario_files,
     scenario_hash_payload,
 )
-from simulator.yaml_positions import read_yaml
+from simulator.scenario.schema import Scenario
+from simulator.scenario.yaml_positions import read_yaml
 
 ROOT = Path(__file__).parents[1]
 VALID = sorted((ROOT / "tests/valid").glob("*.yaml"))
@@ -274,6 +274,32 @@ def test_an_override_takes_the_excluded_key_of_the_file_away(write: Any) -> None
     overrides = {"task.kind": "linear_classification", "stop.metric": "accuracy", "stop.above": 0.9}
     stop = load_scenario(write(levels), overrides).stop
     assert (stop.below, stop.above) == (None, 0.9)
+
+
+def test_another_kind_takes_the_keys_of_the_files_kind_away(write: Any) -> None:
+    path = write(SMALL + "algorithm: {kind: admm, mu: 0.5, rho: 0.1, mode: sync}\n")
+    path.write_text(path.read_text().replace("10}", "10, communications: 99}"))
+    algorithm = load_scenario(path, {"algorithm.kind": "mp"}).algorithm
+    assert (algorithm.kind, algorithm.mu, algorithm.mode) == ("mp", 0.5, "sync")
+    assert load_scenario(path, {"algorithm.kind": "consensus"}).algorithm.kind == "consensus"
+    # What was not the file's kind's, or is asked for beside the kind, is still a mistake.
+    assert errors(path, {"algorithm.kind": "mp", "algorithm.rho": 1}) == [
+        "--set algorithm.rho: unknown key for kind 'mp'; "
+        "allowed: kind, mode, start, alpha, mu, confidence"
+    ]
+    wrong = write(SMALL + "algorithm: {kind: mp, rho: 0.1}\n")
+    assert len(errors(wrong, {"algorithm.kind": "mp"})) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [("1%", "1%"), ("'1.0 %'", "1%"), ("0.25%", "0.25%"), ("1e-2 %", "0.01%"), ("1e-2", 0.01)],
+)
+def test_levels(write: Any, text: str, level: float | str) -> None:
+    path = write(SMALL.replace("10}", f"10, metric: distance, below: {text}}}"))
+    scenario = load_scenario(path)
+    assert scenario.stop.below == level
+    assert load_scenario(write(dump_scenario(scenario))) == scenario
 
 
 @pytest.mark.parametrize(
@@ -583,5 +609,6 @@ def test_schema_rejects(name: str) -> None:
 def test_schema_is_a_schema_with_descriptions() -> None:
     schema = json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert "rho" in schema["$defs"]["Algorithm"]["properties"]
+    assert "rho" in schema["$defs"]["Admm"]["properties"]
+    assert "rho" not in schema["$defs"]["Propagation"]["properties"]
     assert "uplink" in schema["$defs"]["Network"]["properties"]["bandwidth"]["description"]

@@ -17,15 +17,15 @@ from click.testing import CliRunner
 from scipy import stats
 
 from simulator import sweep
-from simulator.cli import commands
+from simulator.cli.commands import commands
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.plugins import load_plugin
-from simulator.scenario_file import load_scenario
-from simulator.simulation import run
-from simulator.store import Store
-from simulator.sweep_plan import Request, TargetLevel, make_plan, read_request
-from simulator.sweep_tables import _curve, mean_interval
-from simulator.workers import Done, Failed, LocalCrew, pack, run_all
+from simulator.runs.plugins import load_plugin
+from simulator.runs.run import run
+from simulator.scenario.files import dump_scenario, load_scenario, scenario_hash_payload
+from simulator.store.store import Store
+from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
+from simulator.sweeps.tables import _curve, mean_interval
+from simulator.sweeps.workers import Done, Failed, LocalCrew, pack, run_all
 from tests.sweeping import GRID, command, sweep_tables, table_bytes, write_tiny
 
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
@@ -158,17 +158,49 @@ def test_dry_run_lists_and_writes_nothing(tiny: Path):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("text", ["distance", "distance=", "distance=-1", "accuracy=90%", "x=1"])
+@pytest.mark.parametrize(
+    "text",
+    ["distance", "distance=", "distance=-1", "accuracy=90%", "staleness=1%", "x=1", "gap=200%"],
+)
 def test_wrong_targets(text: str):
     with pytest.raises(ScenarioError, match="--target"):
         TargetLevel.parse(text)
 
 
-def test_a_relative_target_is_of_the_start(tiny: Path):
-    plan = make_plan(Request(tiny, seeds=2, target="distance=10%"))
+def test_a_relative_target_is_left_to_the_run(tiny: Path):
+    """The plan, the hash and the stored scenario have the text."""
+    plan = make_plan(Request(tiny, seeds=2, target="distance=10.0 %"))
     for planned in plan.runs:
-        start = run(planned.scenario).trace["distance"].iloc[0]
-        assert planned.scenario.stop.below == pytest.approx(0.1 * start, rel=1e-12)
+        assert planned.scenario.stop.below == "10%"
+        assert scenario_hash_payload(planned.scenario, {})["stop"]["below"] == "10%"
+        assert "\n  below: 10%\n" in dump_scenario(planned.scenario)
+
+
+def test_a_plan_solves_no_problem(tiny: Path):
+    """Not even one that is too large to be built: 4.5e8 edges."""
+    big = {"task.agents": [30_000], "graph.sigma": [100.0]}
+    plan = make_plan(Request(tiny, big, seeds=3, target="distance=1%"))
+    assert len(plan.runs) == 3
+    with pytest.raises(ScenarioError, match="graph"):
+        run(plan.runs[0].scenario)
+
+
+# --- across kinds -------------------------------------------------------------------------------
+def test_a_key_of_one_value_goes_to_the_kinds_that_have_it(tiny: Path):
+    grid = {"algorithm.kind": ["mp", "admm", "consensus"], "algorithm.rho": [0.3]}
+    plan = make_plan(Request(tiny, grid))
+    mp, admm, consensus = (planned.scenario.algorithm for planned in plan.runs)
+    assert (mp.kind, admm.kind, consensus.kind) == ("mp", "admm", "consensus")
+    assert admm.rho == 0.3
+    assert mp.alpha == admm.alpha == 0.8
+
+
+def test_a_swept_key_must_be_known_to_all_kinds(tiny: Path):
+    grid = {"algorithm.kind": ["mp", "admm"], "algorithm.rho": [0.3, 1.0]}
+    with pytest.raises(ScenarioError, match=r"algorithm.rho: unknown key for kind 'mp'"):
+        make_plan(Request(tiny, grid))
+    with pytest.raises(ScenarioError, match=r"algorithm.rho: unknown key for kind 'mp'"):
+        make_plan(Request(tiny, {"algorithm.rho": [0.3]}))
 
 
 # --- the tables ---------------------------------------------------------------------------------
@@ -335,7 +367,7 @@ def test_a_failed_run_shows_in_the_exit_code(tiny: Path, monkeypatch: pytest.Mon
             yield number, None
             yield number, Failed("no luck")
 
-    monkeypatch.setattr("simulator.work.run_all", fail)
+    monkeypatch.setattr("simulator.sweeps.work.run_all", fail)
     words = ["sweep", str(tiny), "--seeds", "2", "--out", str(tiny.parent / "results")]
     result = CliRunner().invoke(commands, words, standalone_mode=False)
     assert result.return_value == 1

@@ -15,10 +15,10 @@ from scipy import stats
 
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError
-from simulator.problem import Problem
-from simulator.scenario import Scenario
+from simulator.problem.problem import Problem
+from simulator.problem.tasks import build_problem, confidence
+from simulator.scenario.schema import Scenario
 from simulator.seeds import NAMES, Streams
-from simulator.tasks import build_problem, confidence
 
 LEVEL = 1e-4
 STATIONS = Path(__file__).parent.parent / "scenarios" / "data"
@@ -132,7 +132,7 @@ def test_the_solitary_model_is_the_mean():
     problem = moons(50, samples={"kind": "uniform", "low": 0, "high": 3})
     means = [y.mean() if len(y) else 0.0 for _, y in problem.data]
     np.testing.assert_allclose(problem.solitary.ravel(), means, atol=1e-12)
-    assert problem.loss.name == "quadratic"
+    assert problem.loss.kind == "quadratic"
 
 
 def test_confidence_is_the_share_of_the_largest_data_set():
@@ -226,7 +226,7 @@ def test_the_graph_compares_the_angles_of_targets():
 @pytest.mark.parametrize("loss", ["quadratic", "absolute", "hinge", "logistic"])
 def test_each_loss_has_solitary_models(loss):
     problem = separators(20, dimension=3, loss=loss)
-    assert problem.loss.name == loss
+    assert problem.loss.kind == loss
     assert problem.solitary.shape == (20, 3)
     assert np.isfinite(problem.solitary).all()
 
@@ -310,7 +310,8 @@ def test_listed_agents_keep_their_order_and_may_lack_data(folder):
 
 
 def test_an_agent_of_the_test_file_alone_is_an_agent(folder):
-    problem = folder.build(train=TRAIN, test="agent,y,b,a,more\n11,1,2,3,x\n")
+    test = "agent,y,b,a,more\n11,1,2,3,x\n"
+    problem = folder.build(train=TRAIN, test=test, loss="hinge")
     assert problem.names == ["9", "10", "11"]
     np.testing.assert_array_equal(problem.test[2][0], [[3, 2]])
     np.testing.assert_array_equal(problem.test.sizes, [0, 0, 1])
@@ -371,9 +372,15 @@ def test_a_byte_order_mark_quotes_and_blanks_do_no_harm(folder):
         ),
         ({"train": TRAIN, "agents": "9\n10\n9\n"}, "agents.csv:3: agent '9' is already in line 1"),
         ({"train": TRAIN, "agents": "# none\n"}, "agents.csv: no agents; expected one name a line"),
-        ({"train": TRAIN, "test": "agent,a,y\n9,1,1\n"}, "test.csv: no column 'b' (task.features)"),
-        ({"train": TRAIN, "test": "agent,a,b,y\n"}, "test.csv: no rows"),
-        ({"train": TRAIN, "test": "agent,a,b,y\n9,1,?,1\n"}, "test.csv:2: column 'b': '?' is not"),
+        (
+            {"train": TRAIN, "test": "agent,a,y\n9,1,1\n", "loss": "hinge"},
+            "test.csv: no column 'b' (task.features)",
+        ),
+        ({"train": TRAIN, "test": "agent,a,b,y\n", "loss": "hinge"}, "test.csv: no rows"),
+        (
+            {"train": TRAIN, "test": "agent,a,b,y\n9,1,?,1\n", "loss": "hinge"},
+            "test.csv:2: column 'b': '?' is not",
+        ),
         ({"train": TRAIN, "vectors": "agent,e\n9,1\n"}, "vectors.csv: no row for agent 10"),
         (
             {"train": TRAIN, "vectors": "agent,e\n9,1\n10,1\n9,2\n"},
@@ -429,7 +436,7 @@ def test_a_solitary_model_that_is_not_finite_is_an_error(monkeypatch):
         models[4] = np.inf
         return models
 
-    monkeypatch.setattr(type(LOSSES["quadratic"]), "fit_all", overflow)
+    monkeypatch.setattr(LOSSES["quadratic"], "fit_all", overflow)
     with pytest.raises(ScenarioError, match="solitary model of agent 4 is not finite"):
         moons(10)
 
@@ -438,7 +445,7 @@ def test_a_solitary_fit_that_fails_is_an_error(monkeypatch):
     def fail(self, X, y, offsets, ridge):
         raise ValueError("the fit of 3 agents did not reach its accuracy")
 
-    monkeypatch.setattr(type(LOSSES["quadratic"]), "fit_all", fail)
+    monkeypatch.setattr(LOSSES["quadratic"], "fit_all", fail)
     with pytest.raises(ScenarioError, match="task: the fit of 3 agents"):
         moons(10)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from simulator import load_scenario
-from simulator.simulation import run
+from simulator.runs.run import run
 from tests.conftest import MEANS, build
 
 pytestmark = pytest.mark.verify
@@ -70,10 +70,11 @@ def test_the_mean_of_many_runs_is_the_expectation_of_appendix_c():
 
 def _with_other_clocks(scenario, seed):
     """The final models of a run whose data come from the scenario's seed, the rest from another."""
-    from simulator.engine import SimpyEngine
+    from agents.rules import RULES
+    from simulator.engines.reference.engine import SimpyEngine
+    from simulator.engines.setup import prepare
+    from simulator.problem.tasks import build_problem
     from simulator.seeds import Streams
-    from simulator.setup import RULES, prepare
-    from simulator.tasks import build_problem
 
     problem = build_problem(scenario, Streams(scenario.seed))
     engine = SimpyEngine(prepare(scenario, problem, Streams(1000 + seed), RULES["mp"]), None)

@@ -1,35 +1,35 @@
-"""A rule of one's own: pairwise gossip averaging (Boyd et al., 2006).
+"""A rule of one's own: pairwise averaging, the simplest gossip algorithm there is.
 
     python -m simulator run docs/examples/averaging.yaml --plugin docs/examples/averaging.py
 
-Both ends of an exchange move to the mean of their two models, so all agents drift to the one
-average of the solitary models: consensus, which is just what the paper does not want.
+When two agents talk, both move a share of the way towards the other's model, so that all models
+converge to the mean of the solitary ones: a consensus, which is just what the paper's algorithms
+avoid.
 """
 
-from agents.rule import Rule
+from agents.parameters import Probability
+from agents.rule import Rule, Strict, per_agent
 
 
 class Averaging(Rule):
-    """θ_i, θ_j ← (θ_i + θ_j)/2, or with ``parameters: {step: s}`` a share s of the way."""
+    """θ_i ← θ_i + step (θ_j − θ_i), at both ends of an exchange."""
 
-    SOLVES = "after"  # absorb first, then solve; the reply carries the model as it was before
+    kind = "averaging"
 
-    def __init__(self, situation):
-        super().__init__(situation)  # the first model is situation.model
-        self.step = float(situation.parameters.get("step", 0.5))
-        self.heard = self.model
+    class Parameters(Strict):
+        """Keys of ``algorithm``."""
 
-    def payload(self, k):
-        """What the neighbour on link k is told."""
-        return (self.model,)
+        step: Probability = 0.5
+        """The share of the way; 0.5 averages."""
 
-    def absorb(self, k, received, sent):
+    heard = per_agent("p")
+
+    def absorb(s, i, k, received, sent):
         """Remember what came."""
-        (self.heard,) = received
+        for x in range(s.p):
+            s.heard[i, x] = received[x]
 
-    def solve(self):
-        """Move towards it; a new array, since messages may still refer to the old one."""
-        self.model = self.model + self.step * (self.heard - self.model)
-
-
-RULES = {"averaging": Averaging}
+    def solve(s, i):
+        """Move towards it."""
+        for x in range(s.p):
+            s.models[i, x] += s.step * (s.heard[i, x] - s.models[i, x])

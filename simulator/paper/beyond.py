@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.comparison import comparison_request, pairs_table, speedup_table
 from simulator.errors import ScenarioError
-from simulator.figures import GREY
+from simulator.figures.run import GREY
 from simulator.paper.choices import DEFAULT_FILE
 from simulator.paper.experiment import LOOKS, Experiment, Paper, Tables
-from simulator.sweep_plan import Plan, make_plan
-from simulator.sweep_tables import runs_table
-from simulator.sweeps import requested
-from simulator.work import Run
+from simulator.sweeps.comparison import comparison_request, pairs_table, speedup_table
+from simulator.sweeps.plan import Plan, make_plan
+from simulator.sweeps.sweep import requested
+from simulator.sweeps.tables import runs_table
+from simulator.sweeps.work import Run
 
 
 class Beyond(Experiment):

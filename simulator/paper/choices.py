@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from simulator.errors import ScenarioError
-from simulator.quantities import NonNegative, Positive, Share
-from simulator.scenario_file import Source, read_scenario_text
-from simulator.scenario_messages import Mistake, did_you_mean, shown
-from simulator.yaml_positions import KeyPath, read_yaml
+from simulator.scenario.files import Source, read_scenario_text
+from simulator.scenario.messages import Mistake, did_you_mean, shown
+from simulator.scenario.quantities import NonNegative, Positive, Share
+from simulator.scenario.yaml_positions import KeyPath, read_yaml
 
 DEFAULT_FILE = Path("scenarios/paper/choices.yaml")
 

@@ -26,9 +26,9 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import separators
-from simulator.scenario import Scenario
-from simulator.sweep_tables import last_values, mean_interval
-from simulator.work import Run
+from simulator.scenario.schema import Scenario
+from simulator.sweeps.tables import last_values, mean_interval
+from simulator.sweeps.work import Run
 
 METHODS = ("solitary", "consensus", "mp", "cl")
 NAMES = {
@@ -206,7 +206,9 @@ def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
     trade_off = {"kind": "admm", "mu": mu, "rho": rho}
     if which == "warm":
         return {**trade_off, "start": {"kind": "mp", "alpha": alpha}}
-    return {**trade_off, "start": start, "mode": "sync" if which == "sync" else "async"}
+    if which == "sync":  # nobody says hello before rounds
+        return {**trade_off, "start": "own" if start == "hello" else start, "mode": "sync"}
+    return {**trade_off, "start": start, "mode": "async"}
 
 
 class AccuracyByCommunications(Experiment):

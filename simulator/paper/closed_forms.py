@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator.metrics import Metrics
-from simulator.optimum import cl_optimum, consensus_model, mp_optimum
-from simulator.problem import Floats, Problem
-from simulator.scenario import Scenario
-from simulator.scenario_problem import ConfidenceWidth, LinearClassification, MeanEstimation
+from simulator.problem.problem import Floats, Problem
+from simulator.problem.tasks import build_problem
+from simulator.scenario.problem import ConfidenceWidth, LinearClassification, MeanEstimation
+from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.tasks import build_problem
+from simulator.theory.metrics import Metrics
+from simulator.theory.objectives import cl_optimum, consensus_model, mp_optimum
 
 
 def confidences(problem: Problem, largest: int) -> dict[str, Floats]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import io
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -17,16 +16,23 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from simulator.figures import BLUE, GREEN, GREY, ORANGE
+from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
-from simulator.scenario import Scenario
-from simulator.scenario_file import scenario_hash_payload
-from simulator.store import RESULTS_VERSION, Store, replacing_file
-from simulator.sweep_tables import mean_interval, read_trace
-from simulator.work import Run, Task
-from simulator.workers import Done, Failed, Outcome, reason_for
+from simulator.scenario.files import scenario_hash_payload
+from simulator.scenario.schema import Scenario
+from simulator.store.store import (
+    RESULTS_VERSION,
+    TRACE,
+    Store,
+    hash_of,
+    read_checked,
+    write_checked,
+)
+from simulator.sweeps.tables import mean_interval
+from simulator.sweeps.work import Run, Task
+from simulator.sweeps.workers import Done, Failed, Outcome, reason_for
 
 #: How each method looks in every figure: colour, line, marker; apart also in black and white.
 LOOKS: dict[str, dict[str, Any]] = {
@@ -50,8 +56,8 @@ class ClosedForm:
     root: Path
 
     @cached_property
-    def place(self) -> Path:
-        """The table's file."""
+    def full_hash(self) -> str:
+        """The hash of all that its numbers depend on."""
         content = [
             RESULTS_VERSION,
             self.function,
@@ -59,12 +65,21 @@ class ClosedForm:
             self.seeds,
             self.arguments,
         ]
-        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-        return self.root / "closed-forms" / f"{self.function}-{digest[:16]}.csv"
+        return hash_of(content)
 
-    def is_stored(self) -> bool:
-        """Is it there?"""
-        return self.place.is_file()
+    @property
+    def key(self) -> str:
+        """The name of its file."""
+        return self.place.name
+
+    @property
+    def place(self) -> Path:
+        """The table's file."""
+        return self.root / "closed-forms" / f"{self.function}-{self.full_hash[:16]}.csv"
+
+    def check(self) -> None:
+        """Raise unless it is there and whole."""
+        read_checked(self.place, self.full_hash)
 
     def job(self) -> ClosedForm:
         """It travels as it is."""
@@ -80,14 +95,15 @@ class ClosedForm:
             return Failed(reason_for(error))
         return Done(table, time.perf_counter() - started)
 
-    def save(self, outcome: Done) -> None:
-        """Write it beside and move it into place."""
-        with replacing_file(self.place) as draft:
-            outcome.result.to_csv(draft, index=False, lineterminator="\n")
+    def save(self, outcome: Done, force: bool = False) -> None:
+        """Write it; a file takes the place of another in one step, so it may always."""
+        text = outcome.result.to_csv(index=False, lineterminator="\n")
+        write_checked(self.place, text, self.full_hash)
 
     def table(self) -> pd.DataFrame:
         """As it was stored, every number exactly, whatever the version of pandas."""
-        cells = pd.read_csv(self.place, dtype=str, keep_default_na=False)
+        text = read_checked(self.place, self.full_hash)
+        cells = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
         return pd.DataFrame({name: _exact(cells[name]) for name in cells})
 
 
@@ -122,9 +138,9 @@ class Paper:
             for k in range(0, len(every), block)
         ]
 
-    def runs(self, scenarios: Iterable[Scenario]) -> list[Run]:
-        """Simulations, kept as ordinary results."""
-        return [Run(scenario, self.store) for scenario in scenarios]
+    def runs(self, scenarios: Iterable[Scenario], reads: tuple[str, ...] = (TRACE,)) -> list[Run]:
+        """Simulations, kept as ordinary results; ``reads``: the files that will be read."""
+        return [Run(scenario, self.store, reads=reads) for scenario in scenarios]
 
     def held_out(self, count: int) -> range:
         """Seeds of instances that are never reported."""
@@ -184,7 +200,7 @@ def summary(run: Run) -> dict[str, Any]:
 
 def trace(run: Run) -> pd.DataFrame:
     """The samples of a finished run."""
-    return read_trace(run.place / "trace.csv")
+    return run.store.trace(run.place)
 
 
 def with_interval(name: str, values: Any) -> dict[str, float]:

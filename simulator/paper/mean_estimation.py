@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from simulator.figures import GREY, moon_panels
+from simulator.figures.run import GREY, moon_panels
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import confidences, propagated
 from simulator.paper.experiment import (
@@ -26,10 +26,10 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import moons
+from simulator.problem.tasks import build_problem
 from simulator.seeds import Streams
-from simulator.sweep_tables import last_values, mean_interval
-from simulator.tasks import build_problem
-from simulator.work import Run, Task
+from simulator.sweeps.tables import last_values, mean_interval
+from simulator.sweeps.work import Run, Task
 
 #: Which column of ``mean_errors`` "without confidence" is, by the choices confidence and without.
 WITHOUT = {

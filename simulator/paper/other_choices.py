@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.figures import BLUE, ORANGE
+from simulator.figures.run import BLUE, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.classification import NAMES, by_instance, curve_runs, level_rows
 from simulator.paper.experiment import (
@@ -26,8 +26,8 @@ from simulator.paper.mean_estimation import BLOCK, MeanCommunications, sides, wi
 from simulator.paper.problems import moons, separators
 from simulator.paper.scalability import scaling_runs, scaling_table
 from simulator.paper.tuning import best_of, by_trade_off, tuning_tasks
-from simulator.sweep_tables import last_values
-from simulator.work import Run, Task
+from simulator.sweeps.tables import last_values
+from simulator.sweeps.work import Run, Task
 
 
 class OtherChoices(Experiment):

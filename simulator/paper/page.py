@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import math
+import warnings
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
+from simulator.errors import StoreWarning
 from simulator.paper.choices import Choices
 from simulator.paper.experiment import Paper
-from simulator.store import RESULTS_VERSION, replacing_file
+from simulator.store.drafts import replacing_file
+from simulator.store.store import RESULTS_VERSION
 
 
 def provenance(paper: Paper) -> str:
@@ -41,8 +44,8 @@ def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Pat
         )
     made = provenance(paper)
     if (folder / "claims.txt").is_file():
-        table = pd.read_csv(folder / "claims.csv", keep_default_na=False)
-        parts += ["## Claims\n", _caption(folder / "claims.txt", made) + "\n", _claims(table)]
+        parts += ["## Claims\n", _caption(folder / "claims.txt", made) + "\n"]
+        parts.append(_claims(folder / "claims.csv"))
     parts.append("## Figures\n")
     for name, title in titles:
         if not (folder / f"{name}.txt").is_file():
@@ -65,7 +68,7 @@ def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Pat
 
 def _caption(file: Path, made: str) -> str:
     """A caption, with a warning where it is not of the same making as the page."""
-    text, _, own = file.read_text(encoding="utf-8").strip().partition("\n")
+    text, _, own = file.read_text(encoding="utf-8", errors="replace").strip().partition("\n")
     return text if own == made else f"{text} **Of another making than this page: {own}**"
 
 
@@ -74,7 +77,17 @@ def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
     return stem == name or not any(stem == other for other, _ in titles)
 
 
-def _claims(table: pd.DataFrame) -> str:
+def _claims(file: Path) -> str:
+    """The table of claims, perhaps of an earlier reproduction."""
+    try:
+        return _claims_table(pd.read_csv(file, keep_default_na=False))
+    except (OSError, ValueError, KeyError) as error:
+        again = "`reproduce claims` writes it anew"
+        warnings.warn(f"{file}: damaged: {error}; {again}", StoreWarning, stacklevel=2)
+        return f"**{file.name} is damaged; {again}.**\n"
+
+
+def _claims_table(table: pd.DataFrame) -> str:
     lines = [
         "| claim | where | measure | measured (95 % interval) | criterion | holds |",
         "|---|---|---|---|---|---|",

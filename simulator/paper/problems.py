@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simulator.paper.choices import Choices
-from simulator.scenario import Scenario
+from simulator.scenario.schema import Scenario
 
 #: A problem without a network, for closed forms: the run that stands for it has no length.
 _NO_RUN = {"stop": {"communications": 1}}

@@ -14,7 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from simulator.errors import SimulatorError
-from simulator.figures import STYLE
+from simulator.figures.run import STYLE
 from simulator.paper.beyond import Beyond
 from simulator.paper.choices import DEFAULT_FILE, load_choices
 from simulator.paper.claims import SOURCES, claims_table
@@ -36,9 +36,10 @@ from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.theorem import TheoremOne
 from simulator.paper.tuning import Tuning
-from simulator.store import Store, replacing_file
-from simulator.work import Progress, complete
-from simulator.workers import Crew, LocalCrew
+from simulator.store.drafts import replacing_file
+from simulator.store.store import Store
+from simulator.sweeps.work import Progress, complete, unfinished
+from simulator.sweeps.workers import Crew, LocalCrew
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
     kind.id: kind
@@ -116,7 +117,7 @@ def reproduce(
     }
     paper.store.check_writable()
     tables: Tables = {}
-    done = set[Path]()
+    done = set[str]()
     with LocalCrew(jobs or os.cpu_count() or 1) as crew:
         for name in wanted:
             needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
@@ -145,26 +146,24 @@ def expand(ids: Iterable[str]) -> list[str]:
 
 
 def _work_off(
-    experiment: Experiment, crew: Crew, force: bool, done: set[Path], showing: Showing
+    experiment: Experiment, crew: Crew, force: bool, done: set[str], showing: Showing
 ) -> tuple[int, int]:
     """Do what an experiment needs: how many tasks were computed, and how many were there.
 
     ``done`` holds what was computed just now, which ``force`` does not compute again.
     """
-    tasks = {task.place: task for task in experiment.tasks()}
-    missing = [
-        task
-        for place, task in tasks.items()
-        if place not in done and (force or not task.is_stored())
-    ]
+    tasks = {task.key: task for task in experiment.tasks()}
+    new = [task for key, task in tasks.items() if key not in done]
+    missing = new if force else [new[number] for number in unfinished(new)]
     if missing:
         with showing(experiment.id, len(missing)) as progress:
-            failures = complete(missing, crew, force=True, progress=progress)
+            every = range(len(missing))
+            failures = complete(missing, every, crew, force=force, progress=progress)
         if failures:
             number, reason = next(iter(failures.items()))
             raise SimulatorError(
                 f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
-                f"{missing[number].place.name}: {reason}"
+                f"{missing[number].key}: {reason}"
             )
     done.update(tasks)
     return len(missing), len(tasks) - len(missing)

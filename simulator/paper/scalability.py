@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from simulator.figures import GREY, targets_and_links
+from simulator.figures.run import GREY, targets_and_links
 from simulator.paper.choices import Choices
 from simulator.paper.classification import algorithm
 from simulator.paper.experiment import (
@@ -27,10 +27,10 @@ from simulator.paper.experiment import (
     with_interval,
 )
 from simulator.paper.problems import neighbours, separators
-from simulator.scenario import Scenario
+from simulator.problem.tasks import build_problem
+from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.tasks import build_problem
-from simulator.work import Run, Task
+from simulator.sweeps.work import Run, Task
 
 
 class Links(Experiment):

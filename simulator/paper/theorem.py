@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.paper.experiment import LOOKS, Experiment, Tables, with_interval
+from simulator.paper.experiment import LOOKS, Experiment, Tables, summary, with_interval
 from simulator.paper.problems import moons
-from simulator.work import Run
+from simulator.store.store import MODELS
+from simulator.sweeps.work import Run
 
 
 class TheoremOne(Experiment):
@@ -22,7 +23,7 @@ class TheoremOne(Experiment):
 
     def tasks(self) -> list[Run]:
         """Runs of each length; all start from the same random models and copies."""
-        return self.paper.runs(
+        scenarios = (
             moons(
                 self.choices,
                 agents=30,
@@ -40,18 +41,17 @@ class TheoremOne(Experiment):
             for length in self.sizes.theorem_communications
             for seed in range(self.sizes.theorem_runs)
         )
+        return self.paper.runs(scenarios, reads=(MODELS,))
 
     def tables(self) -> Tables:
         """Squared distance to Θ*: of the mean of the runs, and of a single run."""
         runs, count = self.tasks(), self.sizes.theorem_runs
         rows = []
         for k, length in enumerate(self.sizes.theorem_communications):
-            results = [
-                run.store.load(run.scenario, run.place) for run in runs[k * count : (k + 1) * count]
-            ]
-            models, optimum = np.stack([result.models for result in results]), results[0].optimum
-            assert optimum is not None
-            start = results[0].summary["metrics"]["start"]["distance"]
+            own = runs[k * count : (k + 1) * count]
+            arrays = [run.store.arrays(run.place) for run in own]
+            models, optimum = np.stack([found["models"] for found in arrays]), arrays[0]["optimum"]
+            start = summary(own[0])["metrics"]["start"]["distance"]
             row: dict[str, Any] = {"communications": length, "runs": count, "start": start}
             row["mean_of_runs"] = float(np.mean((models.mean(axis=0) - optimum) ** 2))
             # What the mean of so many runs would be off by if its expectation were Θ*.

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from simulator.figures import BLUE, GREY, ORANGE
+from simulator.figures.run import BLUE, GREY, ORANGE
 from simulator.paper.classification import by_instance
 from simulator.paper.experiment import (
     ClosedForm,
@@ -21,8 +21,8 @@ from simulator.paper.experiment import (
 )
 from simulator.paper.mean_estimation import BLOCK
 from simulator.paper.problems import moons, neighbours, separators
-from simulator.scenario import Scenario
-from simulator.scenario_problem import LinearClassification
+from simulator.scenario.problem import LinearClassification
+from simulator.scenario.schema import Scenario
 
 
 def grid(paper: Paper, name: str, dimension: int = 1) -> list[float]:

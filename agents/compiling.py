@@ -1,0 +1,441 @@
+"""From plain functions over arrays to machine code, which is found again by its content.
+
+Rules and losses are classes whose functions act on a *state*, arrays and numbers by name.  Here
+each function becomes a pointer with one signature, integers in and a verdict out, so that the
+engines' loops, compiled once, can call any of them:
+
+    verdict = invoke(pointer, address of the state's record, i, k, address, address)
+
+A state's record holds its numbers and the addresses of its arrays (``Layout``); a generated
+wrapper makes a named tuple of arrays from it, which is the ``s`` that the function sees, and
+turns an exception into a verdict, because there is nobody to catch it inside the loop.
+
+Numba's own cache compares the modification time of a function's file, and misses changes in the
+files of functions that it calls.  Here compiled code lies in a folder named by the hash of all
+sources that it may depend on.  With ``NUMBA_DISABLE_JIT=1`` nothing is compiled and the functions
+run as they stand.
+"""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import MAGIC_NUMBER
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numba
+import numpy as np
+from numba import carray, cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
+
+from agents import rule
+
+#: Is anything compiled at all?
+JIT = not config.DISABLE_JIT
+#: Check every index in the engines and the built-in rules; plugins' are always checked.
+CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
+
+#: What a pointer answers.
+FINE, FAILED, INEXACT = range(3)
+
+
+# --- the cache ----------------------------------------------------------------------------------
+#: The sources that all compiled code depends on, below the folder of the packages.
+_COMMON = (
+    "agents/compiling.py",
+    "agents/rule.py",
+    "agents/proximal.py",
+    "agents/losses/loss.py",
+    "simulator/engines/watch.py",
+    "simulator/engines/reference/steps.py",
+    "simulator/engines/compiled/**/*.py",
+)
+#: What other modules' code depends on, by module: a plugin's files.
+SOURCES: dict[str, bytes] = {}
+
+
+@cache
+def _common() -> bytes:
+    digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
+    root = Path(__file__).resolve().parent.parent
+    for pattern in _COMMON:
+        for path in sorted(root.glob(pattern)):
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+def is_ours(thing: type) -> bool:
+    """Is this class one of the built-in ones?"""
+    return thing.__module__.startswith("agents.")
+
+
+def source_of(thing: type) -> bytes:
+    """What the compiled code of a class depends on, besides what all code does."""
+    if thing.__module__ in SOURCES:
+        return SOURCES[thing.__module__]
+    if is_ours(thing):
+        file = sys.modules[thing.__module__].__file__
+        return Path(str(file)).read_bytes()
+    codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
+    return repr([(code.co_name, code.co_code, code.co_consts) for code in codes]).encode()
+
+
+@cache
+def _cache_root() -> Path:
+    """The first place that can be written: beside the code, the user's cache, a temporary one."""
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    places = [Path(chosen)] if chosen else []
+    places += [Path(__file__).resolve().parent / "__pycache__", home]
+    for place in places:
+        folder = place / "murmuration"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError:
+            continue
+    folder = Path(tempfile.gettempdir()) / f"murmuration-cache-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    print(f"compiled code is kept in {folder}: no other place is writable", file=sys.stderr)
+    return folder
+
+
+@cache
+def cache_folder(content: bytes = b"") -> Path:
+    """Where code compiled from our sources and ``content`` is kept; old folders are removed."""
+    root = _cache_root()
+    folder = root / hashlib.sha256(_common() + content).hexdigest()[:20]
+    if not folder.exists():
+        folder.mkdir(exist_ok=True)
+        for old in sorted(root.iterdir(), key=_age)[:-20]:
+            shutil.rmtree(old, ignore_errors=True)
+    return folder
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # another process has just removed it
+        return 0.0
+
+
+@contextmanager
+def _cached_in(folder: Path) -> Iterator[None]:
+    before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A function that compiled code calls: compiled with its caller, and not kept by itself."""
+    return njit(boundscheck=CHECKED)(function)
+
+
+def entry(function: Callable[..., Any]) -> Any:
+    """A compiled function that Python calls; what it compiles to is kept."""
+    if not JIT:
+        return function
+    with _cached_in(cache_folder()):
+        return njit(cache=True, boundscheck=CHECKED)(function)
+
+
+# --- calls through pointers -----------------------------------------------------------------------
+@intrinsic
+def pointer(typing_context: Any, address: Any) -> Any:
+    """An address as a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), generate
+
+
+def as_array(address: int, shape: Any) -> NDArray[np.float64]:
+    """The floats at an address, as an array in Python."""
+    shape = shape if isinstance(shape, tuple) else (shape,)
+    count = int(np.prod(shape))
+    if count == 0:
+        return np.empty(shape)
+    buffer = (ctypes.c_double * count).from_address(int(address))
+    return np.frombuffer(buffer, dtype=np.float64).reshape(shape)
+
+
+def _floats(address: int, shape: Any) -> Any:
+    place: Any = pointer(address)  # type: ignore[call-arg, unused-ignore]
+    return carray(place, shape, np.float64)
+
+
+#: The floats at an address, as an array in compiled code.
+floats = kernel(_floats) if JIT else as_array
+
+
+@intrinsic
+def invoke(typing_context: Any, function: Any, s: Any, i: Any, k: Any, a: Any, b: Any) -> Any:
+    """Call the function at an address, int64 × 5 → int64."""
+    from llvmlite import ir
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word, [word] * 5)
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.int64(*[types.int64] * 6), generate
+
+
+@intrinsic
+def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
+    """Call NumPy's ``double next_double(void *)`` of a bit generator."""
+    from llvmlite import ir
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.float64(types.int64, types.int64), generate
+
+
+@entry
+def call(function: int, s: int, i: int, k: int, a: int, b: int) -> int:
+    """The same from Python."""
+    return invoke(function, s, i, k, a, b)  # type: ignore[no-any-return, call-arg, unused-ignore]
+
+
+def direct(function: Any, arguments: int) -> Any:
+    """A compiled function of so many integers, without the dispatcher that looks at their types.
+
+    That look costs more than most of the functions here.
+    """
+    signature = (types.int64,) * arguments
+    function.compile(signature)
+    return function.overloads[signature].entry_point
+
+
+#: How a state refers to its loss and to its random numbers.
+LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))  # noqa: PYI024
+Stream = namedtuple("Stream", ("function", "state"))  # noqa: PYI024
+
+
+@overload(rule.prox)
+def _prox(s: Any, i: Any, v: Any, theta: Any) -> Any:
+    def compiled(s: Any, i: Any, v: Any, theta: Any) -> Any:
+        verdict = invoke(s.loss.prox, s.loss.data, i, 0, v.ctypes.data, theta.ctypes.data)
+        if verdict == FAILED:
+            raise RuntimeError("the loss's proximal step failed")
+        return verdict == FINE
+
+    return compiled
+
+
+@overload(rule.gradient)
+def _gradient(s: Any, i: Any, theta: Any, out: Any) -> Any:
+    def compiled(s: Any, i: Any, theta: Any, out: Any) -> Any:
+        verdict = invoke(s.loss.gradient, s.loss.data, i, 0, theta.ctypes.data, out.ctypes.data)
+        if verdict == FAILED:
+            raise RuntimeError("the loss's gradient failed")
+
+    return compiled
+
+
+@overload(rule.uniform)
+def _uniform(s: Any) -> Any:
+    def compiled(s: Any) -> Any:
+        return _next_double(s.stream.function, s.stream.state)
+
+    return compiled
+
+
+# --- states ---------------------------------------------------------------------------------------
+class Layout:
+    """The names, types and shapes of a state: its numbers, and its arrays in terms of them."""
+
+    def __init__(
+        self,
+        numbers: Mapping[str, type],
+        arrays: Mapping[str, tuple[type, tuple[int | str, ...]]],
+        extra: Mapping[str, tuple[str, ...]] | None = None,
+    ):
+        self.numbers, self.arrays = dict(numbers), dict(arrays)
+        #: Fields that are tuples of addresses, e.g. those of a loss.
+        self.extra = dict(extra or {})
+        self.names = [*self.numbers, *self.arrays, *self.extra]
+        fields: list[tuple[str, Any]] = [
+            (name, np.float64 if kind is float else np.int64) for name, kind in self.numbers.items()
+        ]
+        fields += [(name, np.int64) for name in self.arrays]
+        fields += [(f"{name}_{part}", np.int64) for name in self.extra for part in self.extra[name]]
+        self.dtype = np.dtype(fields)
+
+    def shape(self, name: str, numbers: Mapping[str, Any]) -> tuple[int, ...]:
+        """The shape of an array, given the state's numbers."""
+        return tuple(
+            axis if isinstance(axis, int) else int(numbers[axis]) for axis in self.arrays[name][1]
+        )
+
+    def check(self, name: str, array: Any, numbers: Mapping[str, Any]) -> NDArray[Any]:
+        """The array, if it is what was declared; compiled code would not notice."""
+        expected, kind = self.shape(name, numbers), np.dtype(self.arrays[name][0])
+        if not isinstance(array, np.ndarray) or array.shape != expected or array.dtype != kind:
+            got = (
+                f"{array.dtype} {array.shape}"
+                if isinstance(array, np.ndarray)
+                else type(array).__name__
+            )
+            raise TypeError(f"{name} must be an array of {kind} with shape {expected}, got {got}")
+        return np.ascontiguousarray(array)
+
+    def record(self, numbers: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Any:
+        """The record (1,) of the numbers and the arrays' addresses; the caller keeps the arrays."""
+        record = np.zeros(1, self.dtype)
+        for name in self.numbers:
+            record[name] = numbers[name]
+        for name in self.arrays:
+            array = self.check(name, arrays[name], numbers)
+            assert array is arrays[name] or array.flags.c_contiguous, name
+            record[name] = array.ctypes.data
+        return record
+
+    def source(self) -> str:
+        """The text of ``view(address)``: the state as a named tuple, in compiled code."""
+        values = [f"r.{name}" for name in self.numbers]
+        for name, (kind, shape) in self.arrays.items():
+            axes = "".join(f"{a}, " if isinstance(a, int) else f"r.{a}, " for a in shape)
+            dtype = "np.float64" if kind is float else "np.int64"
+            values.append(f"carray(pointer(r.{name}), ({axes}), {dtype})")
+        for name, parts in self.extra.items():
+            arguments = ", ".join(f"r.{name}_{part}" for part in parts)
+            values.append(f"{name.capitalize()}({arguments})")
+        joined = ",\n        ".join(values)
+        return (
+            "def view(address):\n"
+            "    r = carray(pointer(address), 1, RECORD)[0]\n"
+            f"    return State(\n        {joined},\n    )\n"
+        )
+
+
+# --- generated modules ----------------------------------------------------------------------------
+def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
+    """What prepares a class's functions for the wrappers: others' always check their indices."""
+    return kernel if is_ours(thing) else njit(boundscheck=True)
+
+
+class Functions:
+    """The functions of a class over a layout, each compiled when it is first asked for.
+
+    ``bodies`` says what each wrapper does, given the state ``s`` and the addresses a and b, with
+    the class's functions at hand as f_….  ``content`` is what the class's code depends on besides
+    our own sources.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        layout: Layout,
+        functions: Mapping[str, Callable[..., Any]],
+        bodies: Mapping[str, str],
+        content: bytes,
+        more: Mapping[str, Any] | None = None,
+    ):
+        self.name, self.layout = name, layout
+        self.functions, self.bodies = dict(functions), dict(bodies)
+        self._pointers: dict[str, Any] = {}
+        text = _HEAD + layout.source() + "".join(map(_wrapper, bodies, bodies.values()))
+        key = hashlib.sha256(text.encode() + content).hexdigest()[:16]
+        self._folder = cache_folder(content)
+        path = self._folder / f"{name}_{key}.py"
+        module = ModuleType(f"murmuration_generated_{name}_{key}")
+        self.state: Any = namedtuple("State", layout.names)  # type: ignore[misc] # noqa: PYI024
+        self.state.__module__ = module.__name__
+        sys.modules[module.__name__] = module
+        self._module = module
+        if not JIT:
+            return
+        if not path.exists():
+            _write(path, text)
+        module.__dict__.update(
+            State=self.state,
+            RECORD=layout.dtype,
+            Loss=LossPointers,
+            Stream=Stream,
+            **{f"f_{label}": function for label, function in functions.items()},
+            **(more or {}),
+        )
+        exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - our own text
+        module.view = njit(module.view)  # type: ignore[attr-defined]
+
+    def address(self, label: str) -> int:
+        """The pointer of a function."""
+        if label not in self._pointers:
+            signature = types.int64(*[types.int64] * 5)
+            with _cached_in(self._folder):
+                try:
+                    compiled = cfunc(signature, cache=True)(getattr(self._module, f"p_{label}"))
+                except NumbaError as error:
+                    raise CompilationError(self.name, label, error) from None
+            self._pointers[label] = compiled
+        return int(self._pointers[label].address)
+
+
+_HEAD = '''"""Generated: wrappers around the functions of one class."""
+import numpy as np
+from numba import carray
+from agents.compiling import floats, pointer
+
+
+'''
+
+
+def _wrapper(label: str, body: str) -> str:
+    return (
+        f"\n\ndef p_{label}(address, i, k, a, b):\n"
+        "    verdict = 0\n"
+        "    try:\n"
+        "        s = view(address)\n"
+        f"        {body}\n"
+        "    except Exception:\n"
+        "        verdict = 1\n"
+        "    return verdict\n"
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+        file.write(text)
+    os.replace(file.name, path)
+
+
+def bind(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
+    """A function with other things in the place of some of its module's names.
+
+    A closure or a function passed as an argument would do the same, and would never be found in
+    the cache.
+    """
+    assert isinstance(function, FunctionType)
+    scope = {**function.__globals__, **names}
+    return FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+
+
+class CompilationError(Exception):
+    """A function that Python can run and the compiler can't."""
+
+    def __init__(self, name: str, label: str, error: Exception):
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        told = [line for line in lines if not line.startswith(("During:", "-", "Failed in"))]
+        places = [line for line in lines if line.startswith("File ") and "generated" not in line]
+        place = places[-1] if places else ""
+        super().__init__(f"{name}: {label} can't be compiled: {' '.join(told[:3])[:400]} {place}")

@@ -1,0 +1,253 @@
+"""Asynchronous agents: SimPy processes with a clock and a mailbox, one class a protocol.
+
+An agent sees the rest of the world through ``World`` only: it can send, draw from the shared
+random streams and report what happened; it measures nothing itself.  docs/design.md has the
+protocols in a table.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Generator
+from itertools import accumulate
+from typing import Any
+
+import simpy
+
+from agents.messages import HELLO, REPLY, REQUEST, Message, Sheet, World
+from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL
+
+
+class GossipAgent:
+    """Ticks, contacts neighbours, handles one message at a time; the base of all protocols.
+
+    Subclasses write ``tick`` and ``handle``.  A message that finds the agent busy waits in the
+    mailbox, in order of arrival.  ``edges`` are the agent's links.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        world: World,
+        number: int,
+        edges: range,
+        *,
+        rate: float,
+        peer_weights: list[float] | None,
+        hello: bool,
+    ):
+        self.env, self.world, self.number, self.edges = env, world, number, edges
+        self.rate, self.hello = rate, hello
+        self.cumulative = None if peer_weights is None else list(accumulate(peer_weights))
+        # The busiest calls, looked up once.
+        self._put, self._refreshed, self.steps = world.send, world.refreshed, world.steps
+        self._sheet = world.sheets.take
+        self.busy = False
+        self.mailbox: deque[tuple[Message, int]] = deque()
+
+    def start(self) -> None:
+        """Become a process of the environment."""
+        self.env.process(self.run())
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """The Poisson clock.  An agent without neighbours ticks too, and does nothing."""
+        timeout, gap, uniform, rate = (
+            self.env.timeout,
+            self.world.gap,
+            self.world.uniform,
+            self.rate,
+        )
+        if self.hello:
+            for edge in self.edges:
+                sheet = self._sheet()
+                self.steps.say_hello(self.number, sheet)
+                self._send(HELLO, edge, sheet)
+        while True:
+            yield timeout(gap() / rate)
+            u = uniform()
+            if not self.edges:
+                continue
+            if self.busy:
+                self.world.skipped()
+            else:
+                self.tick(u)
+
+    def _choose(self, u: float) -> int:
+        """The link that u in [0, 1) picks: uniformly, or in proportion to the weights."""
+        first, last = self.edges[0], len(self.edges) - 1
+        if self.cumulative is None:
+            return first + min(int(u * (last + 1)), last)
+        return first + min(bisect_right(self.cumulative, u * self.cumulative[last]), last)
+
+    def tick(self, u: float) -> None:
+        """The clock rang and the agent is free; u in [0, 1) is there to choose a neighbour."""
+        raise NotImplementedError
+
+    def receive(self, message: Message, edge: int) -> None:
+        """A message has arrived from the neighbour on link ``edge``."""
+        if self.busy:
+            self.mailbox.append((message, edge))
+        else:
+            self.handle(message, edge)
+
+    def handle(self, message: Message, edge: int) -> None:
+        """The agent is free and turns to a message."""
+        raise NotImplementedError
+
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+        """Send a message, with the number that belongs to it."""
+        raise NotImplementedError
+
+    def _tell(self, edge: int) -> Sheet:
+        sheet = self._sheet()
+        self.steps.tell(self.number, edge, sheet)
+        return sheet
+
+    def _compute(self, finish: Callable[[], None]) -> None:
+        """Be busy for one solve, then ``finish``; at once if it takes no time."""
+        duration = self.world.compute_time(self.number)
+        if duration == 0.0:
+            finish()
+            return
+
+        def done(_: simpy.Event) -> None:
+            self.busy = False
+            finish()
+            while self.mailbox and not self.busy:
+                self.handle(*self.mailbox.popleft())
+
+        self.busy = True
+        self.env.timeout(duration).callbacks.append(done)
+
+    def _solve(self) -> None:
+        self.steps.solve(self.number)
+
+
+class Numbering(GossipAgent):
+    """Every message carries the sender's send number; knowledge never goes back to an older one."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.sends = 0
+        self.heard = [0] * len(self.edges)
+
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+        self.sends += 1
+        self._put(Message(kind, edge, sheet, self.sends, self.env.now, answers))
+
+    def _fresh(self, message: Message, edge: int) -> bool:
+        k = edge - self.edges.start
+        if message.number <= self.heard[k]:
+            self.world.stale()
+            return False
+        self.heard[k] = message.number
+        self._refreshed(edge, message.sent_at)
+        return True
+
+
+class AnswersThenSolves(Numbering):
+    """A tick sends a request; it is answered with the state as it was; both ends then solve."""
+
+    def tick(self, u: float) -> None:
+        """Send the request."""
+        edge = self._choose(u)
+        self._send(REQUEST, edge, self._tell(edge))
+
+    def handle(self, message: Message, edge: int) -> None:
+        """Answer a request with the state as it was before; then absorb and solve."""
+        fresh = self._fresh(message, edge)
+        own = message.answers
+        if message.kind == REQUEST:
+            own = self._tell(edge)
+            self._send(REPLY, edge, own, message.sheet)
+        if not fresh:
+            return
+        if message.kind == HELLO:
+            self.steps.introduce(self.number, edge, message.sheet)
+        else:
+            self.steps.absorb(self.number, edge, message.sheet, own)
+            self._compute(self._solve)
+
+
+class Tells(Numbering):
+    """A tick solves and tells every neighbour the outcome; nobody answers."""
+
+    def tick(self, u: float) -> None:
+        """Solve, then send to all neighbours."""
+
+        def finish() -> None:
+            self._solve()
+            for edge in self.edges:
+                self._send(REQUEST, edge, self._tell(edge))
+
+        self._compute(finish)
+
+    def handle(self, message: Message, edge: int) -> None:
+        """Absorb."""
+        if not self._fresh(message, edge):
+            return
+        if message.kind == HELLO:
+            self.steps.introduce(self.number, edge, message.sheet)
+        else:
+            self.steps.absorb(self.number, edge, message.sheet, None)
+
+
+class SolvesThenAnswers(GossipAgent):
+    """A tick solves and sends a request; the other end solves, absorbs and answers.
+
+    Each end keeps a version of each link, raised whenever it absorbs; a reply echoes the version
+    that came with its request, and is stale if the asking end's has moved since.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.versions = [0] * len(self.edges)
+
+    def tick(self, u: float) -> None:
+        """Solve, then send the request."""
+        edge = self._choose(u)
+
+        def finish() -> None:
+            self._solve()
+            self._send(REQUEST, edge, self._tell(edge))
+
+        self._compute(finish)
+
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+        version = self.versions[edge - self.edges.start]
+        self._put(Message(kind, edge, sheet, version, self.env.now, answers))
+
+    def handle(self, message: Message, edge: int) -> None:
+        """A request: solve, absorb, answer.  A reply: absorb, unless stale."""
+        k = edge - self.edges.start
+        if message.kind == REQUEST:
+
+            def finish() -> None:
+                self._solve()
+                own = self._tell(edge)
+                self._absorb(edge, message, own)
+                reply = Message(REPLY, edge, own, message.number, self.env.now, message.sheet)
+                self._put(reply)
+
+            self._compute(finish)
+        elif message.number != self.versions[k]:
+            self.world.stale()
+        elif message.kind == HELLO:
+            self.steps.introduce(self.number, edge, message.sheet)
+            self._refreshed(edge, message.sent_at)
+        else:
+            self._absorb(edge, message, message.answers)
+
+    def _absorb(self, edge: int, message: Message, own: Sheet | None) -> None:
+        self.steps.absorb(self.number, edge, message.sheet, own)
+        self.versions[edge - self.edges.start] += 1
+        self._refreshed(edge, message.sent_at)
+
+
+#: The agents of each protocol.
+AGENTS: dict[str, type[GossipAgent]] = {
+    ANSWER_THEN_SOLVE: AnswersThenSolves,
+    SOLVE_THEN_ANSWER: SolvesThenAnswers,
+    TELL: Tells,
+}

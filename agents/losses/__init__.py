@@ -1,0 +1,9 @@
+"""The agents' losses, one a file: what is here is found by its place."""
+
+from agents.discovery import kinds_in
+from agents.losses.loss import Floats, Kinked, Loss, Smooth, design
+
+#: The losses by kind.
+LOSSES: dict[str, type[Loss]] = kinds_in(__name__, __path__, Loss)
+
+__all__ = ["LOSSES", "Floats", "Kinked", "Loss", "Smooth", "design"]

@@ -1,0 +1,98 @@
+"""Synchronous agents: SimPy processes that wait for all their neighbours in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import simpy
+
+from agents.messages import ROUND, Message, Sheet, World
+
+
+class RoundAgent:
+    """Sends to all neighbours, waits for all of theirs; a round begins when ``go`` is called.
+
+    ``solves_first`` says whether the rule solves before it sends; ``same_for_all`` whether it
+    tells all neighbours the same.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        world: World,
+        number: int,
+        edges: range,
+        *,
+        solves_first: bool,
+        same_for_all: bool,
+    ):
+        self.env, self.world, self.number, self.edges = env, world, number, edges
+        self.solves_first, self.same_for_all = solves_first, same_for_all
+        self._begin = env.event()
+        self._forget()
+
+    def start(self) -> None:
+        """Become a process of the environment."""
+        self.env.process(self.run())
+
+    def _forget(self) -> None:
+        self.inbox: dict[int, Message] = {}
+        self._complete = self.env.event()
+
+    def go(self) -> None:
+        """The barrier opens for a round."""
+        self._begin.succeed()
+
+    def receive(self, message: Message, edge: int) -> None:
+        """Keep the message until all are there; further attempts of it are stale, however late."""
+        if message.arrived:
+            self.world.stale()
+            return
+        message.arrived = True
+        self.inbox[edge] = message
+        if len(self.inbox) == len(self.edges):
+            self._complete.succeed()
+
+    def run(self) -> Generator[simpy.Event, Any, None]:
+        """One round after the other."""
+        while True:
+            yield self._begin
+            self._begin = self.env.event()
+            if self.edges:
+                yield from self._round()
+            self.world.round_done()
+
+    def _round(self) -> Generator[simpy.Event, Any, None]:
+        steps = self.world.steps
+        if self.solves_first:
+            yield from self._compute()
+        now, sent = self.env.now, self._tell_all()
+        for edge, sheet in zip(self.edges, sent, strict=True):
+            self.world.send_surely(Message(ROUND, edge, sheet, 0, now))
+        yield self._complete
+        for edge, sheet in zip(self.edges, sent, strict=True):
+            message = self.inbox[edge]
+            steps.absorb(self.number, edge, message.sheet, sheet)
+            self.world.refreshed(edge, message.sent_at)
+        self._forget()
+        if not self.solves_first:
+            yield from self._compute()
+
+    def _tell_all(self) -> list[Sheet]:
+        take, tell = self.world.sheets.take, self.world.steps.tell
+        if self.same_for_all:
+            sheet = take()
+            tell(self.number, self.edges[0], sheet)
+            return [sheet] * len(self.edges)
+        sheets = []
+        for edge in self.edges:
+            sheets.append(take())
+            tell(self.number, edge, sheets[-1])
+        return sheets
+
+    def _compute(self) -> Generator[simpy.Event, Any, None]:
+        duration = self.world.compute_time(self.number)
+        if duration > 0.0:
+            yield self.env.timeout(duration)
+        self.world.steps.solve(self.number)

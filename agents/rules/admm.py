@@ -1,0 +1,128 @@
+"""Collaborative learning by decentralized ADMM (section 4 and appendix D of the paper)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Discriminator, Tag
+
+from agents.parameters import Count, Positive, Strict
+from agents.rule import (
+    SOLVE_THEN_ANSWER,
+    Floats,
+    Rule,
+    Start,
+    TradeOff,
+    per_agent,
+    per_link,
+    prox,
+    scratch,
+)
+
+#: What an agent keeps of a link e = (i, j): Z_ei^i, Z_ei^j, Λ_ei^i and Λ_ei^j.
+Z_I, Z_J, DUAL_I, DUAL_J = range(4)
+
+
+class GradientSteps(Strict):
+    """A few (sub)gradient steps instead of the exact proximal step."""
+
+    gradient_steps: Count
+    """How many."""
+
+
+def _tag(value: Any) -> str:
+    return "steps" if isinstance(value, dict | GradientSteps) else "name"
+
+
+# The tags send a value to one branch, so that a mistake in it gives one message and not two.
+Primal = Annotated[
+    Annotated[Literal["exact"], Tag("name")] | Annotated[GradientSteps, Tag("steps")],
+    Discriminator(_tag),
+]
+
+
+class CollaborativeADMM(Rule):
+    """Agent i's part of ADMM for Q_CL.  Its primal problem (step 1) has a closed elimination:
+
+        u_j = Z_ei^j − Λ_ei^j / ρ,    w_j = Z_ei^i − Λ_ei^i / ρ,    κ_j = W_ij ρ / (W_ij + ρ);
+
+    the copies are Θ̃_i^j = (W_ij θ_i + ρ u_j) / (W_ij + ρ), and the model is the proximal point
+
+        θ_i = argmin (a/2)‖θ − v‖² + μ D_ii L_i(θ),
+        a = Σ_j κ_j + ρ |N_i|,    v = (Σ_j κ_j u_j + ρ Σ_j w_j) / a.
+
+    The sum in v is kept up to date by difference, so an exchange costs O(p) and one proximal
+    step, whatever the degree.
+    """
+
+    kind, protocol, objective = "admm", SOLVE_THEN_ANSWER, "cl"
+    vectors, same_for_all, more_starts = 4, False, ("mp",)
+
+    class Parameters(TradeOff):
+        """Keys of ``algorithm`` for collaborative learning."""
+
+        rho: Positive = 1.0
+        """The penalty ρ > 0."""
+        primal: Primal = "exact"
+        """The primal problem's solution: exact, or a few gradient steps."""
+
+    link: Floats = per_link(4, "p")
+    #: a·v and a of each agent; v while solving.
+    pull: Floats = per_agent("p")
+    a: Floats = per_agent()
+    v: Floats = scratch("p")
+
+    def prepare(s: Any, start: Start) -> None:
+        """Z from the models and copies of the start, Λ = 0."""
+        rho, steps = start.parameters.rho, start.parameters.primal
+        degrees = np.diff(start.first)
+        kappa = start.W * rho / (start.W + rho)
+        s.link[:, Z_I] = np.repeat(start.models, degrees, axis=0)
+        s.link[:, Z_J] = start.copies
+        s.pull = start.sum_over_links(kappa[:, None] * s.link[:, Z_J] + rho * s.link[:, Z_I])
+        s.a = start.sum_over_links(kappa) + rho * degrees
+        start.proximal(s.a, start.mu * start.D, getattr(steps, "gradient_steps", 0))
+
+    def solve(s: Any, i: int) -> None:
+        """Step 1: the primal problem."""
+        for x in range(s.p):
+            s.v[x] = s.pull[i, x] / s.a[i]
+        if not prox(s, i, s.v, s.models[i]):
+            s.exhausted[i] += 1
+
+    def tell(s: Any, i: int, k: int, out: Floats) -> None:
+        """Θ̃_i^i, Θ̃_i^j, Λ_ei^i, Λ_ei^j, right after a solve."""
+        share = s.W[k] / (s.W[k] + s.rho)
+        for x in range(s.p):
+            u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / s.rho
+            out[0, x] = s.models[i, x]
+            out[1, x] = share * s.models[i, x] + (1.0 - share) * u
+            out[2, x] = s.link[k, DUAL_I, x]
+            out[3, x] = s.link[k, DUAL_J, x]
+
+    def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
+        """Steps 2 and 3: Z and Λ of link e = (i, j), from both ends' Θ̃ and Λ.
+
+        In the other end's message the first of each pair is j and the second i, so they cross here.
+        """
+        rho = s.rho
+        kappa = s.W[k] * rho / (s.W[k] + rho)
+        for x in range(s.p):
+            z_i = 0.5 * ((sent[2, x] + received[3, x]) / rho + sent[0, x] + received[1, x])
+            z_j = 0.5 * ((received[2, x] + sent[3, x]) / rho + received[0, x] + sent[1, x])
+            dual_i = sent[2, x] + rho * (sent[0, x] - z_i)
+            dual_j = sent[3, x] + rho * (sent[1, x] - z_j)
+            old = kappa * (s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / rho)
+            old += rho * (s.link[k, Z_I, x] - s.link[k, DUAL_I, x] / rho)
+            new = kappa * (z_j - dual_j / rho) + rho * (z_i - dual_i / rho)
+            s.pull[i, x] += new - old
+            s.link[k, Z_I, x], s.link[k, Z_J, x] = z_i, z_j
+            s.link[k, DUAL_I, x], s.link[k, DUAL_J, x] = dual_i, dual_j
+
+    def introduce(s: Any, i: int, k: int, model: Floats) -> None:
+        """The warm start of section 4.2: Z_ei^j is the neighbour's solitary model."""
+        kappa = s.W[k] * s.rho / (s.W[k] + s.rho)
+        for x in range(s.p):
+            s.pull[i, x] += kappa * (model[x] - s.link[k, Z_J, x])
+            s.link[k, Z_J, x] = model[x]

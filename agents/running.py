@@ -1,0 +1,271 @@
+"""A rule at work: its state over all agents of a run, and its four functions ready to be called."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import traceback
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents import compiling
+from agents.losses.loss import Attached
+from agents.rule import Rule, Start
+
+Floats = NDArray[np.float64]
+
+FUNCTIONS = ("tell", "absorb", "solve", "introduce")
+#: What every state has, besides the rule's own arrays and parameters.
+_COMMON_NUMBERS = {"n": int, "p": int, "mu": float}
+_COMMON_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+    "models": (float, ("n", "p")),
+    "W": (float, ("links",)),
+    "D": (float, ("n",)),
+    "first": (int, ("after_n",)),
+    "neighbour": (int, ("links",)),
+    "exhausted": (int, ("n",)),
+}
+
+
+class RuleError(Exception):
+    """A rule that fails: the message names the rule, the function, the agent and the time."""
+
+
+@cache
+def functions_of(rule: type[Rule]) -> compiling.Functions:
+    """The functions of a rule's class, ready to be compiled."""
+    sizes = {"agents": "n", "links": "links", "run": None}
+    own: dict[str, tuple[type, tuple[int | str, ...]]] = {}
+    for name, array in rule.arrays.items():
+        axis = sizes[array.over]
+        own[name] = (array.dtype, (*(() if axis is None else (axis,)), *array.shape))
+    fields = rule.Parameters.model_fields
+    parameters = {n: f.annotation for n, f in fields.items() if f.annotation in (int, float, bool)}
+    numbers = {**_COMMON_NUMBERS, "links": int, "after_n": int}
+    numbers |= {name: float if kind is float else int for name, kind in parameters.items()}
+    layout = compiling.Layout(
+        numbers,
+        _COMMON_ARRAYS | own,
+        {"loss": ("prox", "gradient", "data"), "stream": ("function", "state")},
+    )
+    wrap = compiling.wrap_for(rule)
+    shape = "s.p" if rule.vectors == 1 else f"({rule.vectors}, s.p)"
+    bodies = {
+        "tell": f"f_tell(s, i, k, floats(a, {shape}))",
+        "absorb": f"f_absorb(s, i, k, floats(a, {shape}), floats(b, {shape}))",
+        "solve": "f_solve(s, i)",
+    }
+    functions: dict[str, Callable[..., Any]] = {
+        name: wrap(getattr(rule, name)) for name in ("tell", "absorb", "solve")
+    }
+    if rule.introduce is not None:
+        bodies["introduce"] = "f_introduce(s, i, k, floats(a, s.p))"
+        functions["introduce"] = wrap(rule.introduce)
+    elif rule.vectors == 1:
+        bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
+    return compiling.Functions(
+        f"rule_{rule.kind}", layout, functions, bodies, compiling.source_of(rule)
+    )
+
+
+class _Draft:
+    """The state as ``prepare`` fills it: arrays are what the rule has declared, and nothing else."""
+
+    def __init__(self, layout: compiling.Layout, numbers: dict[str, Any], arrays: dict[str, Any]):
+        vars(self).update(_layout=layout, _numbers=numbers, _arrays=arrays)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._numbers:
+            return self._numbers[name]
+        if name not in self._layout.arrays:
+            raise AttributeError(f"the rule declares no {name}")
+        if name not in self._arrays:
+            kind, shape = self._layout.arrays[name][0], self._layout.shape(name, self._numbers)
+            self._arrays[name] = np.zeros(shape, kind)
+        return self._arrays[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._layout.arrays:
+            raise AttributeError(f"the rule declares no array {name}")
+        self._arrays[name] = self._layout.check(name, value, self._numbers)
+
+
+class RunningRule:
+    """The state of a rule over all agents.
+
+    ``models`` (n, p) is the agents' models; ``record`` and ``pointers`` are what compiled code
+    needs; ``call`` is what Python calls.
+    """
+
+    def __init__(self, rule: type[Rule], start: Start, rng: np.random.Generator):
+        self.rule, self.functions = rule, functions_of(rule)
+        layout = self.functions.layout
+        n, p = start.models.shape
+        links = len(start.neighbour)
+        numbers = {"n": n, "p": p, "mu": start.mu, "links": links, "after_n": n + 1}
+        parameters = start.parameters
+        numbers |= {
+            name: getattr(parameters, name) for name in layout.numbers if name not in numbers
+        }
+        arrays: dict[str, Any] = {
+            "models": start.models,
+            "W": start.W,
+            "D": start.D,
+            "first": start.first,
+            "neighbour": start.neighbour,
+        }
+        draft = _Draft(layout, numbers, arrays)
+        self._guard("prepare", lambda: rule.prepare(draft, start))
+        self.arrays = {name: getattr(draft, name) for name in layout.arrays}
+        self.models: Floats = self.arrays["models"]
+        self.loss = self._attach(start)
+        self._rng = rng
+        #: The state as plain Python sees it.
+        self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
+        #: What a message holds, in numbers, and its shape.
+        self.numbers = rule.vectors * p
+        self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
+        if not compiling.is_ours(rule):
+            self._try()
+        self.record = layout.record(numbers, self.arrays)
+        self.address = int(self.record.ctypes.data)
+        if compiling.JIT:
+            self._connect()
+
+    def _attach(self, start: Start) -> Attached | None:
+        self._slopes = start.slopes
+        if start.steps is None and not start.slopes:
+            return None
+        return Attached(start.loss, start.X, start.y, start.offsets, *(start.steps or ()))
+
+    def _connect(self) -> None:
+        """Write the addresses of the loss and of the random numbers into the record."""
+        interface = self._rng.bit_generator.ctypes
+        next_double = compiling.ctypes.cast(interface.next_double, compiling.ctypes.c_void_p)
+        self.record["stream_function"] = next_double.value
+        self.record["stream_state"] = interface.state_address
+        if self.loss is not None:
+            prox, gradient, data = self.loss.pointers(self._slopes)
+            self.record["loss_prox"], self.record["loss_gradient"] = prox, gradient
+            self.record["loss_data"] = data
+
+    def pointers(self) -> dict[str, int]:
+        """The addresses of the four functions; 0 for ``introduce`` where there is none."""
+        try:
+            return {
+                name: self.functions.address(name) if name in self.functions.bodies else 0
+                for name in FUNCTIONS
+            }
+        except compiling.CompilationError as error:
+            raise RuleError(str(error)) from None
+
+    @property
+    def exhausted(self) -> int:
+        """Solves that hit their limit."""
+        return int(self.arrays["exhausted"].sum())
+
+    # --- from Python --------------------------------------------------------------------------------
+    def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
+        """Call a function as it stands, uncompiled."""
+        s, rule = self.state, self.rule
+        if name == "solve":
+            rule.solve(s, i)
+        elif name == "tell":
+            rule.tell(s, i, k, a)  # type: ignore[arg-type]
+        elif name == "introduce" and rule.introduce is not None:
+            rule.introduce(s, i, k, a)
+        else:
+            rule.absorb(s, i, k, a, self.models[i] if b is None else b)  # type: ignore[arg-type]
+
+    def explain(
+        self, name: str, i: int, k: int, a: Floats | None, b: Floats | None, when: str
+    ) -> RuleError:
+        """What went wrong in a compiled call: the same again in Python says where."""
+        try:
+            self.plain(name, i, k, a, b)
+        except Exception as error:
+            return self.failure(name, error, f" for agent {i} at {when}")
+        return RuleError(
+            f"rule {self.rule.kind}: {name} failed for agent {i} at {when}, in compiled code only"
+        )
+
+    def failure(self, name: str, error: Exception, where: str = "") -> RuleError:
+        home = getattr(sys.modules.get(self.rule.__module__), "__file__", None)
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [frame for frame in frames if home and frame.filename == home] or frames
+        place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})"
+        what = f"{type(error).__name__}: {error}"
+        return RuleError(f"rule {self.rule.kind}: {name} failed{where}{place}: {what[:300]}")
+
+    def _guard(self, name: str, action: Callable[[], None], where: str = "") -> None:
+        try:
+            action()
+        except RuleError:
+            raise
+        except Exception as error:
+            raise self.failure(name, error, where) from error
+
+    # --- a plugin's first steps -----------------------------------------------------------------
+    def _try(self) -> None:
+        """Call each function once as plain Python, on copies: compiled code would not complain."""
+        state, rng = self.state, copy.deepcopy(self._rng)
+        dual = None if self.loss is None else self.loss.data.dual.copy()
+        kept = {name: array.copy() for name, array in self.arrays.items()}
+        trial = {name: array.copy() for name, array in self.arrays.items()}
+        self.state = state._replace(**trial, stream=rng)
+        try:
+            linked = np.flatnonzero(np.diff(trial["first"]))
+            if len(linked):
+                self._try_exchange(trial, kept, int(linked[0]))
+        finally:
+            self.state = state
+            if dual is not None and self.loss is not None:
+                self.loss.data.dual[:] = dual
+
+    def _try_exchange(self, trial: dict[str, Any], kept: dict[str, Any], i: int) -> None:
+        k, where = int(trial["first"][i]), f" for agent {i} at time 0"
+        out = np.full(self.shape, np.nan)
+        self._guard("tell", lambda: self._no_answer(self.rule.tell(self.state, i, k, out)), where)
+        if not np.isfinite(out).all():
+            self._refuse(
+                "tell", f"leaves {np.argwhere(~np.isfinite(out))[0].tolist()} of out unset"
+            )
+        self._unchanged("tell", trial, kept, list(trial))
+        received = out.copy()
+        received.flags.writeable = False
+        out.flags.writeable = False
+        absorb = self.rule.absorb
+        self._guard(
+            "absorb", lambda: self._no_answer(absorb(self.state, i, k, received, out)), where
+        )
+        self._unchanged("absorb", trial, kept, ["models"])
+        self._guard("solve", lambda: self._no_answer(self.rule.solve(self.state, i)), where)
+        others = np.arange(len(trial["models"])) != i
+        if not np.array_equal(trial["models"][others], kept["models"][others]):
+            self._refuse("solve", f"called for agent {i}, changes another agent's model")
+        introduce = self.rule.introduce
+        if introduce is not None:
+            hello = kept["models"][i].copy()
+            hello.flags.writeable = False
+            self._guard("introduce", lambda: introduce(self.state, i, k, hello), where)
+
+    def _no_answer(self, answer: Any) -> None:
+        if answer is not None:
+            raise TypeError(
+                f"must change the state and return nothing, got {type(answer).__name__}"
+            )
+
+    def _unchanged(
+        self, name: str, trial: dict[str, Any], kept: dict[str, Any], arrays: list[str]
+    ) -> None:
+        for array in arrays:
+            if not np.array_equal(trial[array], kept[array], equal_nan=True):
+                self._refuse(name, f"changes {array}, which only solve may do")
+
+    def _refuse(self, name: str, what: str) -> None:
+        raise RuleError(f"rule {self.rule.kind}: {name} {what}")

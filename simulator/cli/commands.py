@@ -1,0 +1,193 @@
+"""The command line.  Heavy imports happen inside the commands, so that help is quick."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simulator import __version__
+from simulator.cli.options import hush, out_option, plugin_option, set_option
+from simulator.cli.reproduce import reproduce_command
+from simulator.cli.sweep import compare_command, sweep_command
+
+if TYPE_CHECKING:
+    from simulator.runs.plugins import Plugin
+    from simulator.scenario.schema import Scenario
+
+_COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+
+
+@click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+@click.version_option(__version__, prog_name="murmuration")
+def commands() -> None:
+    """Murmuration: simulate peers that learn personalized models from their neighbours.
+
+    \b
+    Examples:
+      python -m simulator run scenarios/moons.yaml
+      python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
+      python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
+      python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator reproduce all --quick
+      python -m simulator validate scenarios/*.yaml
+    """
+
+
+commands.add_command(sweep_command)
+commands.add_command(compare_command)
+commands.add_command(reproduce_command)
+
+
+@commands.command("run")
+@click.argument("scenario_file", metavar="SCENARIO", type=click.Path(path_type=Path))
+@set_option
+@click.option("--seed", type=int, help="Override the scenario's seed.")
+@out_option
+@plugin_option
+@click.option("--force", is_flag=True, help="Compute again even if the result is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+@click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+def run_command(
+    scenario_file: Path,
+    settings: tuple[str, ...],
+    seed: int | None,
+    out: Path,
+    plugin: str | None,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    figures: bool,
+) -> None:
+    """Run one scenario and store its result below --out.
+
+    \b
+    Examples:
+      python -m simulator run scenarios/moons.yaml
+      python -m simulator run scenarios/moons.yaml --set algorithm.mode=sync
+      python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
+      python -m simulator run my.yaml --plugin my_rule.py --json
+    """
+    from simulator.runs.results import complete_figures, save_result
+    from simulator.runs.run import run
+    from simulator.store.store import Store
+    from simulator.sweeps.work import Run, noting, unfinished
+
+    hush(quiet)
+    scenario, loaded = _load(scenario_file, settings, seed, plugin)
+    store = Store(out)
+    task = Run(scenario, store, loaded, reads=None)
+    reused = not force and not unfinished([task])
+    if reused:
+        folder = task.place
+        if figures:
+            complete_figures(store, scenario, folder)
+    else:
+        from simulator.cli.terminal import run_progress
+
+        store.check_writable()
+        started = time.perf_counter()
+        with run_progress(scenario, visible=not (quiet or as_json)) as progress:
+            result = run(scenario, plugin=loaded, progress=progress)
+        folder = save_result(
+            store,
+            result,
+            full_hash=task.full_hash,
+            wall_time=time.perf_counter() - started,
+            plugin=loaded,
+            figures=figures,
+            force=force,
+        )
+    with noting(f"the result is in {folder}"):
+        manifest = store.manifest(folder)
+        _report(manifest, folder, reused, as_json, quiet)
+
+
+def _report(
+    manifest: dict[str, Any], folder: Path, reused: bool, as_json: bool, quiet: bool
+) -> None:
+    """What a run came to, for a person or for a script."""
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
+    elif not quiet:
+        from simulator.cli.terminal import show_run
+
+        show_run(manifest, folder, reused)
+
+
+@commands.command("validate")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@plugin_option
+def validate_command(files: tuple[Path, ...], plugin: str | None) -> int:
+    """Check scenarios, sweeps and choices without running them; all errors of all are shown.
+
+    \b
+    Example:
+      python -m simulator validate scenarios/*.yaml
+    """
+    from simulator.errors import ScenarioError
+    from simulator.paper.choices import is_choices, load_choices
+    from simulator.sweeps.plan import make_plan, read_request
+
+    loaded = _load_plugin(plugin)
+    wrong = 0
+    for file in files:
+        try:
+            if is_choices(file):
+                load_choices(file)
+            else:
+                make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+        except ScenarioError as error:
+            click.echo(str(error), err=True)
+            wrong += 1
+        else:
+            click.echo(f"{file}: valid")
+    return 2 if wrong else 0
+
+
+@commands.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of scenario files, for editors.
+
+    \b
+    Example:
+      python -m simulator schema > scenarios/scenario.schema.json
+    """
+    from simulator.scenario.files import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def _load_plugin(reference: str | None) -> Plugin | None:
+    if reference is None:
+        return None
+    from simulator.runs.plugins import load_plugin
+
+    return load_plugin(reference)
+
+
+def _load(
+    file: Path, settings: tuple[str, ...], seed: int | None, plugin: str | None
+) -> tuple[Scenario, Plugin | None]:
+    from simulator.errors import ScenarioError
+    from simulator.scenario.files import load_scenario, parse_override
+
+    loaded = _load_plugin(plugin)
+    overrides: dict[str, Any] = {}
+    for setting in settings:
+        key, values = parse_override(setting)
+        if len(values) != 1:
+            raise ScenarioError(f"--set {setting}: run takes exactly one value a key")
+        if key in overrides:
+            raise ScenarioError(f"--set {key}: given twice")
+        overrides[key] = values[0]
+    if seed is not None:
+        if "seed" in overrides:
+            raise ScenarioError("--seed and --set seed=… are the same; give one")
+        overrides["seed"] = seed
+    rules = loaded.rules if loaded is not None else ()
+    return load_scenario(file, overrides, known_rules=rules), loaded

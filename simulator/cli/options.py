@@ -1,0 +1,51 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+def _named(context: click.Context, option: click.Parameter, value: Path | str) -> Path:
+    """An empty name would mean the folder that one is in."""
+    if not str(value).strip():
+        raise click.BadParameter("must name a folder (got '')", context, option)
+    return Path(value)
+
+
+def hush(quiet: bool) -> None:
+    """``--quiet``: no notes either."""
+    if quiet:
+        import warnings
+
+        from simulator.errors import StoreWarning
+
+        warnings.simplefilter("ignore", StoreWarning)
+
+
+out_option = click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    callback=_named,
+    default="results",
+    show_default=True,
+    help="The results root.",
+)
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Override a key of the scenario; may be repeated. Example: --set network.drop=0.2",
+)
+plugin_option = click.option(
+    "--plugin",
+    metavar="FILE_OR_MODULE",
+    help="Python code with rules of your own (RULES = {...}); it is imported, so it runs.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Local processes. [as many as there are cores]",
+)

@@ -1,0 +1,166 @@
+"""What people see of a sweep in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from rich.table import Table
+
+from simulator.figures.sweep import speedup_text
+from simulator.runs.plugins import Plugin
+from simulator.store.store import Store
+from simulator.sweeps.comparison import Comparison
+from simulator.sweeps.plan import Plan, label
+from simulator.sweeps.sweep import Computed, Sweep
+from simulator.sweeps.work import Progress
+
+_HEADINGS = {
+    "time_to_target": "time to target (s)",
+    "communications_to_target": "communications to target",
+    "communications": "communications",
+    "bytes": "bytes",
+    "l2_error": "final L2 error",
+    "accuracy": "final accuracy",
+    "distance": "final distance",
+}
+_MOST_ROWS = 40
+
+
+@contextmanager
+def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | None]:
+    """A line with the runs done, running and failed and the time left; nothing off a terminal."""
+    if not (visible and sys.stderr.isatty()):
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[news]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(name), total=total, news="starting workers …")
+
+        def show(done: int, running: int, failed: int) -> None:
+            news = f"{done} of {total} done, {running} running, {failed} failed"
+            bar.update(task, completed=done + failed, news=news)
+
+        yield show
+
+
+def list_runs(plan: Plan, store: Store, plugin: Plugin | None) -> None:
+    """``--dry-run``: one line a run."""
+    console = Console(highlight=False, soft_wrap=True)
+    stored = 0
+    for run in plan.runs:
+        folder = store.folder(run.scenario, plugin)
+        there = store.has(folder)
+        stored += there
+        values = [f"{key}={label(value)}" for key, value in run.values.items()]
+        text = "  ".join([*values, f"seed={run.scenario.seed}", str(folder)])
+        console.print(escape(f"{text}{'  (already computed)' if there else ''}"))
+    console.print(f"{len(plan.runs)} runs, {stored} of them already computed")
+
+
+def show_sweep(sweep: Sweep, computed: Computed) -> None:
+    """The closing summary of a sweep."""
+    console = _console()
+    console.print(_summary(sweep))
+    _close(console, sweep, computed)
+
+
+def show_comparison(comparison: Comparison, computed: Computed) -> None:
+    """The closing summary of a comparison: both sides, and the paired speed-up."""
+    console = _console()
+    console.print(_summary(comparison))
+    keys = [key for key in comparison.axes if key != comparison.vary[0]]
+    for _, row in comparison.speedup.iterrows():
+        where = ", ".join(f"{key}={row[key]}" for key in keys)
+        text = speedup_text(row, comparison.vary)
+        left_out = [
+            f"{row[name]} pair{'' if row[name] == 1 else 's'} left out: {why}"
+            for name, why in (("censored", "neither reached the target"), ("failed", "failed"))
+            if row[name]
+        ]
+        console.print(escape("; ".join([f"{where}: {text}" if where else text, *left_out])))
+    if comparison.runs["target_checked"].eq("at samples").any():
+        console.print("note: the target is checked at samples; times are no finer than those")
+    _close(console, comparison, computed)
+
+
+def _console() -> Console:
+    """Off a terminal there is no width to keep to."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+
+
+def _summary(sweep: Sweep) -> Table:
+    """Mean and half the 95 % interval; ≥ where some runs did not reach their target."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for key in sweep.axes:
+        table.add_column(escape(key))
+    summary = sweep.summary
+    timed = summary["time_to_target"].notna().any()
+    names = [name for name in _HEADINGS if name in summary and summary[name].notna().any()]
+    names = [name for name in names if not (timed and name == "communications")]
+    for name in names:
+        table.add_column(_HEADINGS[name], justify="right")
+    table.add_column("runs", justify="right")
+    for _, row in summary.head(_MOST_ROWS).iterrows():
+        cells = [escape(str(row[key])) for key in sweep.axes]
+        cells += [_cell(row, name) for name in names]
+        bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
+        table.add_row(*cells, ", ".join([f"{row['runs']:.0f}", *bad]))
+    if len(summary) > _MOST_ROWS:
+        table.caption = f"… and {len(summary) - _MOST_ROWS} more in summary.csv"
+    return table
+
+
+def _cell(row: pd.Series[Any], name: str) -> str:
+    if np.isposinf(row[name]):
+        return "never"
+    if not np.isfinite(row[name]):
+        return ""
+    bound = "≥ " if row["censored"] and name.endswith("_to_target") else ""
+    value = f"{row[name]:,.0f}" if abs(row[name]) >= 1e3 else f"{row[name]:.4g}"
+    half = (row[f"{name}_high"] - row[f"{name}_low"]) / 2
+    if not np.isfinite(half):
+        return bound + value
+    return f"{bound}{value} ± {f'{half:,.0f}' if half >= 100 else f'{half:.2g}'}"
+
+
+def _close(console: Console, sweep: Sweep, computed: Computed) -> None:
+    failed = sweep.runs[sweep.runs["status"] == "failed"]
+    for _, row in failed.iterrows():
+        values = ", ".join(f"{key}={row[key]}" for key in [*sweep.axes, "seed"])
+        console.print(f"[red]failed:[/red] {escape(values)}: {escape(row['reason'])}")
+    total, reused = len(sweep.runs), computed.reused
+    news = f"{total - reused - len(failed)} computed, {reused} already there, {len(failed)} failed"
+    console.print(f"runs:     {total} ({news})")
+    console.print(f"files:    {escape(str(sweep.folder))}")
+    for figure in sorted(Path(sweep.folder).glob("*.png")):
+        console.print(f"          {escape(str(figure))}")
+
+
+def show_claims(file: Path) -> None:
+    """The verdicts on the paper's claims."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("holds", "measured", "95 % interval", "claim"):
+        table.add_column(heading)
+    for _, row in pd.read_csv(file).iterrows():
+        known = np.isfinite(row["low"])
+        interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""
+        table.add_row(row["holds"], f"{row['value']:.3g}", interval, escape(row["text"]))
+    console.print(table)

@@ -1,0 +1,120 @@
+"""What people see in a terminal: progress on standard error, the summary on standard output."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from simulator.runs.run import Progress as OnSample
+from simulator.runs.run import Row
+from simulator.scenario.schema import Scenario
+
+#: The error that a progress line shows: the first of these that a run measures.
+_ERRORS = ("l2_error", "accuracy", "distance", "objective")
+_HEADINGS = {
+    "l2_error": "L2 error",
+    "accuracy": "accuracy",
+    "distance": "distance to optimum",
+    "objective": "objective",
+    "gap": "gap",
+}
+
+
+@contextmanager
+def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]:
+    """A line with simulated time, communications, messages a second and the current error."""
+    if not (visible and sys.stderr.isatty()):
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[news]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(scenario.name), total=1.0, news="building the problem …")
+        started = time.perf_counter()
+
+        def show(row: Row, share: float) -> None:
+            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
+            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
+            news = f"{row['time']:.4g} s  {row['communications']:,} sent  {speed:,.0f}/s  {error}"
+            bar.update(task, completed=share, news=news)
+
+        yield show
+
+
+def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
+    """The closing summary of a run."""
+    console = Console(highlight=False, soft_wrap=True)
+    summary = manifest["summary"]
+    title = f"{summary['name']}: {summary['algorithm']}"
+    if summary["algorithm"] not in ("solitary", "consensus"):
+        title += f", {'asynchronous' if summary['mode'] == 'async' else 'synchronous'}"
+    agents = _count(summary["agents"], "agent")
+    console.print(
+        f"[bold]{escape(title)}[/bold]  ({agents}, {_count(summary['edges'], 'edge')}, "
+        f"models in R^{summary['dimension']}, seed {summary['seed']})"
+    )
+    console.print(_metrics_table(summary["metrics"]))
+    console.print(
+        f"messages: {summary['communications']:,} sent = {summary['delivered']:,} delivered "
+        f"+ {summary['dropped']:,} dropped + {summary['in_flight']:,} in flight "
+        f"({summary['bytes']:,} bytes); {summary['stale']:,} stale, "
+        f"{summary['skipped']:,} ticks skipped"
+    )
+    console.print(
+        f"time:     {summary['simulated_time']:.6g} s simulated, {manifest['wall_time']:.2f} s real"
+    )
+    if summary["target"] is not None:
+        console.print(f"target:   {_target(summary['target'])}")
+    if summary["unfinished_solves"]:
+        console.print(
+            f"[yellow]note:     {summary['unfinished_solves']} solves hit their limit[/yellow]"
+        )
+    for note in summary["notes"]:
+        console.print(f"note:     {escape(note)}")
+    console.print(f"files:    {escape(str(folder))}{' (already computed)' if reused else ''}")
+    for figure in sorted(folder.glob("*.png")):
+        console.print(f"          {escape(str(figure))}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _metrics_table(metrics: dict[str, dict[str, float]]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("models")
+    names = [name for name in _HEADINGS if any(name in row for row in metrics.values())]
+    for name in names:
+        table.add_column(_HEADINGS[name], justify="right")
+    for stage, row in metrics.items():
+        cells = [f"{row[name]:.6g}" if name in row else "" for name in names]
+        table.add_row(stage, *cells, style="bold" if stage == "final" else None)
+    return table
+
+
+def _target(target: dict[str, Any]) -> str:
+    goal = f"{target['metric']} {target['direction']} {target['level']:g}"
+    if isinstance(target["asked"], str):
+        goal += f" ({target['asked']} of the start's)"
+    if target["time"] is None:
+        return f"{goal}: not reached"
+    how = "exact" if target["exact"] else "to the sample"
+    return (
+        f"{goal} reached at {target['time']:.6g} s, "
+        f"after {target['communications']:,} communications ({how})"
+    )

@@ -1,0 +1,9 @@
+"""Engines: the same simulated network twice, to be read and to be fast.
+
+==============  ===============================================================================
+``setup``       from a scenario to the start of a run: what both engines begin with
+``watch``       the metric that is followed at every update, for both engines
+``reference``   the network and the clock with SimPy; the agents' processes are in ``agents``
+``compiled``    the same events in Numba, on flat arrays
+==============  ===============================================================================
+"""

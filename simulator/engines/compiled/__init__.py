@@ -1,0 +1,22 @@
+"""The compiled engine: the network and the protocols in Numba, on flat arrays.
+
+It gives what the SimPy engine gives (``simulator.engines.reference``, which is easier to read),
+event by event: the same generators are drawn from in the same order, ties in time are broken by
+the same order of scheduling, and the rule's functions are the same machine code.
+
+==============  ===============================================================================
+``memory``      a run's state as one record of numbers and addresses of arrays
+``queue``       the event queue
+``draws``       random numbers, in blocks that NumPy draws
+``network``     uplinks, delays, losses, and the counts of messages
+``messages``    the pool in which messages wait to arrive or to be handled
+``world``       the agents and links, the record's layout, and the calls of the rule
+``exchange``    what protocols are made of: sending, answering, being busy
+``protocols``   one file each: what a tick, a message and the end of a computation bring about
+``gossip``      asynchronous runs
+``rounds``      synchronous runs
+``engine``      the class that a run drives; all that is Python
+==============  ===============================================================================
+
+Importing this package compiles nothing and does not import Numba.
+"""

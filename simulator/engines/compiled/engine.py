@@ -1,0 +1,229 @@
+"""The compiled engine as a run drives it: the same outside as the SimPy engine."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.compiling import as_array
+from agents.rule import PROTOCOLS
+from agents.running import FUNCTIONS, RunningRule
+from simulator.engines.compiled import gossip, messages, network, rounds
+from simulator.engines.compiled.draws import STREAMS, Draws
+from simulator.engines.compiled.memory import attach
+from simulator.engines.compiled.messages import SLOT
+from simulator.engines.compiled.network import LINK, UPLINK
+from simulator.engines.compiled.queue import ENTRY, KINDS
+from simulator.engines.compiled.world import (
+    AGENT,
+    EDGE,
+    LAYOUT,
+    NOBODY,
+    NONE_FAILED,
+    cumulative_weights,
+    make_agents,
+    make_edges,
+)
+from simulator.engines.setup import Setup
+from simulator.engines.watch import Watch
+from simulator.errors import DivergenceError
+from simulator.problem.problem import Floats
+
+#: Seconds between two returns to Python, where Ctrl-C is noticed.
+BREATH = 0.2
+#: More messages than any run sends: a limit beyond it is none.
+NO_LIMIT = 2**62
+
+
+class CompiledEngine:
+    """A run that can be advanced from sample to sample.
+
+    The models and copies of the setup become the engine's own and change with the run.
+    """
+
+    def __init__(self, setup: Setup, watch: Watch | None):
+        self.setup, self.watch = setup, watch
+        config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
+        self._synchronous = config.algorithm.mode == "sync"
+        self._loop = rounds.advance if self._synchronous else gossip.advance
+        self.rule = RunningRule(setup.rule, setup.start(), setup.streams.rule)
+        #: All numbers of the run, and the addresses of its arrays, which must be kept alive.
+        self.run = np.zeros(1, LAYOUT)
+        self.arrays: dict[str, NDArray[Any]] = {}
+        run = self.run
+        run["n"], run["p"], run["edge_count"] = n, setup.problem.p, edges
+        run["hello"] = config.algorithm.start == "hello"
+        run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
+        run["retransmit_after"] = config.network.retransmit_after
+        run["diverged"] = run["draining"] = run["reached_sent"] = NOBODY
+        self._connect_rule()
+        most_links = int(np.diff(setup.indptr).max())
+        run["most_links"] = most_links
+        self.draws = Draws(setup, reserve=2 * most_links + 4)
+        block = self.draws.blocks.shape[1]
+        run["block"], run["reserve"] = block, 2 * most_links + 4
+        uplinks, links = network.fill(run, setup)
+        self._keep("draws", self.draws.blocks, float, (STREAMS, block))
+        self._keep("cursors", self.draws.cursors, np.int64, (STREAMS,))
+        self._keep("agents", make_agents(setup), AGENT, (n,))
+        self._keep("edges", make_edges(setup), EDGE, (edges,))
+        self._keep("uplinks", uplinks, UPLINK, (n,))
+        self._keep("links", links, LINK, (edges if run["fifo"] or run["bursty"] else 0,))
+        if setup.link_factors is not None:
+            run["unequal_links"] = True
+            self._keep("link_factors", setup.link_factors, float, (edges,))
+        if config.clock.peers == "weighted":
+            run["weighted"] = True
+            self._keep("cumulative", cumulative_weights(setup), float, (edges,))
+        if watch is not None:
+            watch.fill(run)
+        # How many messages are on their way at a time depends on the latency: it may grow.
+        self._resize_pool(0 if self._synchronous else max(64, n // 4, 2 * most_links))
+        self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)
+        #: When the copy at each directed edge was sent; copies of the start count as of time 0.
+        self.sent_at: Floats = self.arrays["edges"]["sent_at"]
+        #: True from the event that ends the run on.
+        self.finished = False
+        self._limit = min(config.stop.communications or NO_LIMIT, NO_LIMIT)
+        self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
+        self._events = 10_000
+
+    def _keep(self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
+        self.arrays[name] = attach(self.run, name, array, dtype, shape)
+
+    def _connect_rule(self) -> None:
+        """The rule's functions and state, and in rounds the room for what is told."""
+        run, setup, rule = self.run, self.setup, self.setup.rule
+        for name, address in self.rule.pointers().items():
+            run[name] = address
+        run["state"] = self.rule.address
+        run["protocol"] = PROTOCOLS.index(rule.protocol)
+        run["numbers"] = numbers = self.rule.numbers
+        run["same_for_all"] = rule.same_for_all
+        shape = self.rule.models.shape
+        self._keep("models", self.rule.models, float, shape)
+        if self._synchronous:
+            rows = setup.problem.n if rule.same_for_all else len(setup.neighbours)
+            self._keep("told", np.empty((rows, numbers)), float, (rows, numbers))
+
+    def _resize_pool(self, slots: int) -> None:
+        """Room for so many messages on their way."""
+        old = tuple(self.arrays[name] for name in ("slots", "payloads") if name in self.arrays)
+        new = messages.resize(self.run, slots, old)
+        self._keep("slots", new[0], SLOT, (slots,))
+        self._keep("payloads", new[1], float, (slots, 2, self.rule.numbers))
+
+    def _resize_queue(self, capacity: int) -> None:
+        """Room for so many events."""
+        size = self._count("size")
+        entries = np.empty(capacity, ENTRY)
+        if size:
+            entries[:size] = self.arrays["entries"][:size]
+        self.run["capacity"] = capacity
+        self._keep("entries", entries, ENTRY, (capacity,))
+
+    # --- what the recorder sees -----------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Simulated time."""
+        return float(self.run["now"][0])
+
+    @property
+    def models(self) -> Floats:
+        """All models, (n, p): the engine's own array, which the next events change."""
+        return self.rule.models
+
+    @property
+    def exhausted(self) -> int:
+        """Solves that hit their limit."""
+        return self.rule.exhausted
+
+    def _count(self, name: str) -> int:
+        return int(self.run[name][0])
+
+    def counters(self) -> dict[str, int]:
+        """All counts of a sample row."""
+        return {
+            "communications": self._count("sent"),
+            "delivered": self._count("delivered"),
+            "dropped": self._count("dropped"),
+            "in_flight": self._in_flight(),
+            "stale": self._count("stale"),
+            "skipped": self._count("skipped"),
+            "bytes": self._count("bytes"),
+        }
+
+    def _in_flight(self) -> int:
+        """Messages on their way: counted in the queue, not concluded from the other counts."""
+        items = self.arrays["entries"]["item"][: self._count("size")]
+        arrival = rounds.ARRIVAL if self._synchronous else gossip.ARRIVAL
+        return int(np.count_nonzero(items % KINDS == arrival))
+
+    # --- time -----------------------------------------------------------------------------------
+    def advance(self, time: float | None, communications: int | None) -> None:
+        """Run up to a time (all its events included), a number of communications, or the end."""
+        until = min(math.inf if time is None else time, self._stop_by_time)
+        enough = min(self._limit, communications or NO_LIMIT)
+        while True:
+            outcome = self._breathe(float(until), float(enough))
+            if outcome == gossip.DRAWS_ARE_LOW:
+                self.draws.refill()
+            elif outcome == gossip.POOL_IS_SMALL:
+                room = self._count("most_links")
+                self._resize_pool(2 * len(self.arrays["slots"]) + room)
+            elif outcome == gossip.QUEUE_IS_FULL:
+                self._resize_queue(2 * len(self.arrays["entries"]))
+            elif outcome != gossip.BREATHE:
+                break
+        if outcome == gossip.TIME_IS_UP:
+            self.finished = until == self._stop_by_time
+        elif outcome == gossip.ENOUGH_SENT:
+            self.finished = self._count("sent") >= self._limit
+        else:
+            self._halt()
+
+    def _breathe(self, until: float, enough: float) -> int:
+        """As many events as fit between two returns to Python."""
+        started = clock.perf_counter()
+        outcome = int(self._loop(self.run, until, enough, self._events))
+        if outcome == gossip.BREATHE:
+            elapsed = clock.perf_counter() - started
+            self._events = max(100, int(self._events * min(2.0, BREATH / elapsed)))
+        return outcome
+
+    def _halt(self) -> None:
+        """The rule failed, a model is not finite, or the watched distance has reached its level."""
+        if self._count("failed") != NONE_FAILED:
+            raise self._failure()
+        agent = self._count("diverged")
+        if agent != NOBODY:
+            raise DivergenceError(
+                f"the model of agent {self.setup.problem.names[agent]} is no longer finite at time "
+                f"{self.now:g} s, after {self._count('sent')} communications: "
+                f"{self.models[agent][:4]}"
+            )
+        assert self.watch is not None
+        self.watch.reached = float(self.run["reached_at"][0]), self._count("reached_sent")
+        self.finished = True
+
+    def _failure(self) -> Exception:
+        name = FUNCTIONS[self._count("failed") - 1]
+        i, k, a, b = (self._count(f"failed_{x}") for x in ("i", "k", "a", "b"))
+        shape = self.models[0].shape if name == "introduce" else self.rule.shape
+        first, second = (as_array(address, shape) if address else None for address in (a, b))
+        return self.rule.explain(name, i, k, first, second, f"{self.now:g} s")
+
+    def stop(self) -> None:
+        """End the run from outside: a metric that is checked at samples has reached its level."""
+        self.finished = True
+
+    def check(self) -> None:
+        """The law of conservation, at the end of a run."""
+        counts = self.counters()
+        known = counts["delivered"] + counts["dropped"] + counts["in_flight"]
+        sent = counts["communications"]
+        assert sent == known, f"{sent} sent, {known} delivered, dropped or in flight"

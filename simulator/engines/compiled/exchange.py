@@ -1,0 +1,89 @@
+"""What protocols are made of: sending a message, answering one, being busy."""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from agents.compiling import kernel
+from simulator.engines.compiled.messages import HELLO, NONE, REPLY, give_back, slot_of, take
+from simulator.engines.compiled.network import send
+from simulator.engines.compiled.queue import push
+from simulator.engines.compiled.world import agent_of, compute_time, edge_of
+
+#: Kinds of events: a clock rings, a message arrives, an agent has finished computing.
+TICK, ARRIVAL, COMPUTED = range(3)
+
+
+@kernel
+def compute(run: Any, i: int, job: int) -> bool:
+    """Be busy for one solve with a job; True if that takes no time and it is to be finished now."""
+    agent = agent_of(run, i)
+    agent.job = job
+    duration = compute_time(run, i)
+    if duration == 0.0:
+        return True
+    agent.busy = True
+    push(run, run.now + duration, COMPUTED, i)
+    return False
+
+
+@kernel
+def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
+    """Send a new message; the slot for what it says, or NONE if it is lost."""
+    size = run.hello_bytes if kind == HELLO else run.message_bytes
+    _, arrival = send(run, edge, sender, size)
+    if arrival == math.inf:
+        return NONE
+    slot = take(run)
+    message = slot_of(run, slot)
+    message.receiver = edge_of(run, edge).neighbour
+    message.edge = edge
+    message.back = edge_of(run, edge).back
+    _post(run, slot, kind, number, arrival)
+    return slot
+
+
+@kernel
+def answer(run: Any, slot: int, sender: int, asking: int, number: int) -> bool:
+    """Send the reply in the slot of its request; False if it is lost, and the slot with it."""
+    message = slot_of(run, slot)
+    message.edge, message.back = message.back, message.edge
+    message.receiver = asking
+    _, arrival = send(run, message.edge, sender, run.message_bytes)
+    if arrival == math.inf:
+        give_back(run, slot)
+        return False
+    _post(run, slot, REPLY, number, arrival)
+    return True
+
+
+@kernel
+def _post(run: Any, slot: int, kind: int, number: int, arrival: float) -> None:
+    message = slot_of(run, slot)
+    message.kind = kind
+    message.number = number
+    message.sent_at = run.now
+    push(run, arrival, ARRIVAL, slot)
+
+
+@kernel
+def send_number(run: Any, i: int) -> int:
+    """The number of agent i's next message."""
+    agent = agent_of(run, i)
+    agent.sends += 1
+    return agent.sends  # type: ignore[no-any-return]
+
+
+@kernel
+def fresh(run: Any, slot: int) -> bool:
+    """Is this message newer than all heard from its sender?  It counts as heard, or as stale."""
+    message = slot_of(run, slot)
+    own = edge_of(run, message.back)
+    if message.number <= own.version:
+        run.stale += 1
+        return False
+    own.version = message.number
+    own.sent_at = message.sent_at
+    return True

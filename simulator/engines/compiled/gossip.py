@@ -1,0 +1,172 @@
+"""Asynchronous runs: ``agents.gossip`` as one compiled loop, for all protocols and rules."""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.compiling import entry, floats, kernel
+from simulator.engines.compiled.draws import CLOCK, PEERS, draw, low
+from simulator.engines.compiled.exchange import ARRIVAL, TICK, dispatch, send_number
+from simulator.engines.compiled.messages import HELLO, NONE, payload, slot_of
+from simulator.engines.compiled.protocols import answer_then_solve, solve_then_answer, tell
+from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
+from simulator.engines.compiled.world import NOBODY, agent_of
+
+#: Why a loop returned to Python.
+TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE, DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL = range(7)
+#: The protocols by number.
+ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = range(3)
+
+
+@kernel
+def _tick(run: Any, i: int, edge: int) -> None:
+    if run.protocol == ANSWER_THEN_SOLVE:
+        answer_then_solve.tick(run, i, edge)
+    elif run.protocol == SOLVE_THEN_ANSWER:
+        solve_then_answer.tick(run, i, edge)
+    else:
+        tell.tick(run, i, edge)
+
+
+@kernel
+def _handle(run: Any, i: int, slot: int) -> None:
+    if run.protocol == ANSWER_THEN_SOLVE:
+        answer_then_solve.handle(run, i, slot)
+    elif run.protocol == SOLVE_THEN_ANSWER:
+        solve_then_answer.handle(run, i, slot)
+    else:
+        tell.handle(run, i, slot)
+
+
+@kernel
+def _finish(run: Any, i: int) -> None:
+    if run.protocol == ANSWER_THEN_SOLVE:
+        answer_then_solve.finish(run, i)
+    elif run.protocol == SOLVE_THEN_ANSWER:
+        solve_then_answer.finish(run, i)
+    else:
+        tell.finish(run, i)
+
+
+@entry
+def advance(runs: Any, until: float, enough: float, breath: int) -> int:
+    """Go on up to a time, or until so many messages are sent; at most ``breath`` events."""
+    run = runs[0]
+    # An event puts at most one message more on its way than it takes off it; a hello, or telling
+    # everybody, one for each link.
+    many = run.protocol == TELL
+    for _ in range(breath):
+        room = 3 + (run.most_links if many or run.started < run.n else 0)
+        if run.free_slots < room:
+            return POOL_IS_SMALL
+        if full(run, room):
+            return QUEUE_IS_FULL
+        if low(run):
+            return DRAWS_ARE_LOW
+        if run.draining != NOBODY:
+            _drain(run)
+        elif run.started < run.n:
+            _start(run)
+        elif next_time(run) > until:
+            run.now = until
+            return TIME_IS_UP
+        else:
+            item = pop(run)
+            kind, index = item % KINDS, item // KINDS
+            if kind == ARRIVAL:
+                _arrive(run, index)
+            elif kind == TICK:
+                _ring(run, index)
+            else:
+                agent_of(run, index).busy = False
+                _finish(run, index)
+                run.draining = index
+        if run.draining == NOBODY:  # the event is over
+            if run.halt:
+                return HALTED
+            if run.sent >= enough:
+                return ENOUGH_SENT
+    return BREATHE
+
+
+@kernel
+def _start(run: Any) -> None:
+    """The next agent says hello, if that is the start, and winds its clock."""
+    i = run.started
+    run.started += 1
+    agent = agent_of(run, i)
+    if run.hello:
+        for edge in range(agent.first, agent.first + agent.degree):
+            # Where links have versions, the first messages belong to version 0 of theirs.
+            number = 0 if run.protocol == SOLVE_THEN_ANSWER else send_number(run, i)
+            slot = dispatch(run, HELLO, edge, i, number)
+            if slot != NONE:
+                out = floats(payload(run, slot, 0), run.p)
+                models = floats(run.models, (run.n, run.p))
+                for x in range(run.p):
+                    out[x] = models[i, x]
+    _wind(run, i)
+
+
+@kernel
+def _wind(run: Any, i: int) -> None:
+    """Set the clock of agent i to its next tick."""
+    push(run, run.now + draw(run, CLOCK) / agent_of(run, i).rate, TICK, i)
+
+
+@kernel
+def _ring(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
+    u = draw(run, PEERS)
+    if agent.degree > 0:
+        if agent.busy:
+            run.skipped += 1
+        else:
+            _tick(run, i, _choose(run, agent.first, agent.degree, u))
+    _wind(run, i)
+
+
+@kernel
+def _choose(run: Any, first: int, degree: int, u: float) -> int:
+    """The edge that u in [0, 1) picks: uniformly, or in proportion to the weights."""
+    if not run.weighted:
+        return first + min(int(u * degree), degree - 1)
+    cumulative = floats(run.cumulative, run.edge_count)
+    level = u * cumulative[first + degree - 1]
+    low, high = 0, degree
+    while low < high:  # the first link whose cumulative weight exceeds the level
+        middle = (low + high) // 2
+        if cumulative[first + middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return first + min(low, degree - 1)
+
+
+@kernel
+def _arrive(run: Any, slot: int) -> None:
+    run.delivered += 1
+    i = slot_of(run, slot).receiver
+    agent = agent_of(run, i)
+    if not agent.busy:
+        _handle(run, i, slot)
+        return
+    slot_of(run, slot).next = NONE
+    if agent.mailbox_first == NONE:
+        agent.mailbox_first = slot
+    else:
+        slot_of(run, agent.mailbox_last).next = slot
+    agent.mailbox_last = slot
+
+
+@kernel
+def _drain(run: Any) -> None:
+    """Handle the next message of a mailbox, as part of the event that set its agent free."""
+    agent = agent_of(run, run.draining)
+    slot = agent.mailbox_first
+    if slot == NONE or agent.busy:
+        run.draining = NOBODY
+        return
+    agent.mailbox_first = slot_of(run, slot).next
+    _handle(run, run.draining, slot)

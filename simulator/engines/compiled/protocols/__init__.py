@@ -1,0 +1,6 @@
+"""The protocols, one a file, each with ``tick``, ``handle`` and ``finish``.
+
+``tick(run, i, edge)``: agent i's clock rang and it is free; ``edge`` leads to the chosen neighbour.
+``handle(run, i, slot)``: agent i is free and turns to a message, whose slot it passes on or gives
+back.  ``finish(run, i)``: agent i has finished computing.
+"""

@@ -1,0 +1,187 @@
+"""Synchronous runs: ``agents.rounds`` as one compiled loop, for all rules.
+
+Each directed edge carries one message a round, perhaps several times: the edge and the round
+stand for the message, and what was told lies in ``told`` until the round is over.
+"""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from agents.compiling import entry, kernel
+from simulator.engines.compiled.draws import low
+from simulator.engines.compiled.gossip import (
+    BREATHE,
+    DRAWS_ARE_LOW,
+    ENOUGH_SENT,
+    HALTED,
+    QUEUE_IS_FULL,
+    SOLVE_THEN_ANSWER,
+    TIME_IS_UP,
+)
+from simulator.engines.compiled.network import send
+from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
+from simulator.engines.compiled.world import absorb, agent_of, compute_time, edge_of, solve, tell
+
+#: Kinds of events.  The barrier opens for an agent; a message arrives, or its timer is due; an
+#: agent has got all its messages; it has finished computing.
+BEGIN, ARRIVAL, TIMER, COMPLETE, COMPUTED = range(5)
+
+
+@entry
+def advance(runs: Any, until: float, enough: float, breath: int) -> int:
+    """Go on up to a time, or to a round's end by which so many messages are sent."""
+    run = runs[0]
+    # An event may open the barrier for everybody, or send to all neighbours, with a timer each.
+    room = run.n + 2 * run.most_links + 2
+    if full(run, room):
+        return QUEUE_IS_FULL
+    if run.working == 0:
+        _open_barrier(run)
+    for _ in range(breath):
+        if full(run, room):
+            return QUEUE_IS_FULL
+        if low(run):
+            return DRAWS_ARE_LOW
+        if next_time(run) > until:
+            run.now = until
+            return TIME_IS_UP
+        item = pop(run)
+        kind, index = item % KINDS, item // KINDS
+        if kind == ARRIVAL:
+            _arrive(run, index % run.edge_count, index // run.edge_count)
+        elif kind == TIMER:
+            _due(run, index % run.edge_count, index // run.edge_count)
+        elif kind == BEGIN:
+            _begin(run, index)
+        elif kind == COMPLETE:
+            _complete(run, index)
+        else:
+            _computed(run, index)
+        if run.halt:
+            return HALTED
+        if run.working == 0:  # the round is over
+            _open_barrier(run)
+            if run.sent >= enough:
+                return ENOUGH_SENT
+    return BREATHE
+
+
+@kernel
+def _open_barrier(run: Any) -> None:
+    """Everybody begins the next round."""
+    run.working = run.n
+    run.round += 1
+    for i in range(run.n):
+        push(run, run.now, BEGIN, i)
+
+
+@kernel
+def _begin(run: Any, i: int) -> None:
+    if agent_of(run, i).degree == 0:
+        run.working -= 1
+    elif run.protocol == SOLVE_THEN_ANSWER:
+        _compute(run, i)
+    else:
+        _send_all(run, i)
+
+
+@kernel
+def _compute(run: Any, i: int) -> None:
+    duration = compute_time(run, i)
+    if duration > 0.0:
+        push(run, run.now + duration, COMPUTED, i)
+    else:
+        _computed(run, i)
+
+
+@kernel
+def _computed(run: Any, i: int) -> None:
+    solve(run, i)
+    if run.protocol == SOLVE_THEN_ANSWER:
+        _send_all(run, i)
+    else:
+        run.working -= 1
+
+
+@kernel
+def _told(run: Any, i: int, edge: int) -> int:
+    """The address of what agent i tells the neighbour at ``edge`` in this round."""
+    return run.told + 8 * run.numbers * (i if run.same_for_all else edge)  # type: ignore[no-any-return]
+
+
+@kernel
+def _send_all(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
+    if run.same_for_all:
+        tell(run, i, agent.first, _told(run, i, agent.first))
+    else:
+        for edge in range(agent.first, agent.first + agent.degree):
+            tell(run, i, edge, _told(run, i, edge))
+    agent.sent_at = run.now
+    for edge in range(agent.first, agent.first + agent.degree):
+        _transmit(run, edge, i)
+    agent.waiting = True
+    if agent.complete:  # the neighbours were faster; only where solving comes before sending
+        _absorb_all(run, i)
+        run.working -= 1
+
+
+@kernel
+def _transmit(run: Any, edge: int, sender: int) -> None:
+    """Send the message of an edge, with a timer if it will not have arrived by then."""
+    departure, arrival = send(run, edge, sender, run.message_bytes)
+    message = edge + run.edge_count * run.round
+    if arrival < math.inf:
+        push(run, arrival, ARRIVAL, message)
+    due = departure + run.retransmit_after
+    if arrival > due:
+        push(run, due, TIMER, message)
+
+
+@kernel
+def _due(run: Any, edge: int, number: int) -> None:
+    """Send again what has not arrived."""
+    if edge_of(run, edge).version < number:
+        _transmit(run, edge, edge_of(run, edge_of(run, edge).back).neighbour)
+
+
+@kernel
+def _arrive(run: Any, edge: int, number: int) -> None:
+    run.delivered += 1
+    own = edge_of(run, edge)
+    if own.version >= number:  # an earlier attempt has arrived, perhaps rounds ago
+        run.stale += 1
+        return
+    own.version = number
+    agent = agent_of(run, own.neighbour)
+    agent.inbox += 1
+    if agent.inbox == agent.degree:
+        push(run, run.now, COMPLETE, own.neighbour)
+
+
+@kernel
+def _complete(run: Any, i: int) -> None:
+    """All messages are there; go on, unless still computing what to send."""
+    agent_of(run, i).complete = True
+    if not agent_of(run, i).waiting:
+        return
+    _absorb_all(run, i)
+    if run.protocol == SOLVE_THEN_ANSWER:
+        run.working -= 1
+    else:
+        _compute(run, i)
+
+
+@kernel
+def _absorb_all(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
+    for edge in range(agent.first, agent.first + agent.degree):
+        j, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
+        absorb(run, i, edge, _told(run, j, back), _told(run, i, edge))
+        edge_of(run, edge).sent_at = agent_of(run, j).sent_at
+    agent.inbox = 0
+    agent.complete = False
+    agent.waiting = False

@@ -1,0 +1,198 @@
+"""Agents and links in compiled code, the record that holds everything, and the rule's calls."""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.compiling import FAILED, invoke, kernel
+from simulator.engines import watch
+from simulator.engines.compiled import draws, messages, network, queue
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.setup import Setup
+
+NOBODY = -1
+
+AGENT = np.dtype(
+    [
+        #: Its links are the edges first … first + degree − 1.
+        ("first", np.int64),
+        ("degree", np.int64),
+        ("rate", np.float64),
+        ("compute_factor", np.float64),
+        #: Messages sent so far; the message or, as −1 − edge, the tick that is being solved.
+        ("sends", np.int64),
+        ("job", np.int64),
+        ("busy", np.bool_),
+        #: The mailbox, in order of arrival.
+        ("mailbox_first", np.int64),
+        ("mailbox_last", np.int64),
+        #: In rounds: messages that are there; are they all; the own ones are sent, and when.
+        ("inbox", np.int64),
+        ("complete", np.bool_),
+        ("waiting", np.bool_),
+        ("sent_at", np.float64),
+    ],
+    align=True,
+)
+EDGE = np.dtype(
+    [
+        ("neighbour", np.int64),
+        ("back", np.int64),
+        #: When the copy held at this edge was sent.
+        ("sent_at", np.float64),
+        #: The number of the last message heard here, the version of this end, or the last round in
+        #: which a message has arrived at the far end: whichever the protocol needs.
+        ("version", np.int64),
+    ],
+    align=True,
+)
+FIELDS: Fields = [
+    *watch.FIELDS,
+    *queue.FIELDS,
+    *draws.FIELDS,
+    *network.FIELDS,
+    *messages.FIELDS,
+    ("edge_count", np.int64),
+    ("agents", ADDRESS),
+    ("edges", ADDRESS),
+    #: Cumulative weights over each agent's links, where peers are weighted.
+    ("weighted", np.bool_),
+    ("cumulative", ADDRESS),
+    ("hello", np.bool_),
+    #: The bytes of a message and of a hello.
+    ("message_bytes", np.int64),
+    ("hello_bytes", np.int64),
+    #: The rule: its protocol, its functions and its state.
+    ("protocol", np.int64),
+    ("tell", ADDRESS),
+    ("absorb", ADDRESS),
+    ("solve", ADDRESS),
+    ("introduce", ADDRESS),
+    ("state", ADDRESS),
+    #: Rounds: what was told in the current one, by agent or by edge; its number; the timer.
+    ("told", ADDRESS),
+    ("same_for_all", np.bool_),
+    ("round", np.int64),
+    ("retransmit_after", np.float64),
+    #: The most links that an agent has.
+    ("most_links", np.int64),
+    #: Time and counts.
+    ("now", np.float64),
+    ("stale", np.int64),
+    ("skipped", np.int64),
+    #: When the watched distance reached its level.
+    ("reached_at", np.float64),
+    ("reached_sent", np.int64),
+    #: How many agents have started; whose mailbox is being emptied; who still works in this round.
+    ("started", np.int64),
+    ("draining", np.int64),
+    ("working", np.int64),
+    #: Is there a reason to end the run?  Who has a model that is not finite; which of the rule's
+    #: functions failed, and its arguments.
+    ("halt", np.bool_),
+    ("diverged", np.int64),
+    ("failed", np.int64),
+    ("failed_i", np.int64),
+    ("failed_k", np.int64),
+    ("failed_a", ADDRESS),
+    ("failed_b", ADDRESS),
+]
+LAYOUT = np.dtype(FIELDS, align=True)
+#: The rule's functions, as ``failed`` numbers them; 0 is none.
+NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE = range(5)
+
+
+def make_agents(setup: Setup) -> NDArray[Any]:
+    """The agents (n) before the first event."""
+    agents = np.zeros(setup.problem.n, AGENT)
+    agents["first"], agents["degree"] = setup.indptr[:-1], np.diff(setup.indptr)
+    agents["rate"] = setup.rates
+    agents["compute_factor"] = 1.0 if setup.compute_factors is None else setup.compute_factors
+    agents["mailbox_first"] = NOBODY
+    return agents
+
+
+def make_edges(setup: Setup) -> NDArray[Any]:
+    """The directed edges before the first event."""
+    edges = np.zeros(len(setup.neighbours), EDGE)
+    edges["neighbour"], edges["back"] = setup.neighbours, setup.back
+    return edges
+
+
+def cumulative_weights(setup: Setup) -> NDArray[np.float64]:
+    """Cumulative weights over each agent's links, added in their order."""
+    cumulative = np.empty(len(setup.neighbours))
+    weights = setup.problem.W.data
+    for low, high in zip(setup.indptr[:-1].tolist(), setup.indptr[1:].tolist(), strict=True):
+        np.cumsum(weights[low:high], out=cumulative[low:high])
+    return cumulative
+
+
+@kernel
+def agent_of(run: Any, i: int) -> Any:
+    """Agent i."""
+    return view(run.agents, run.n, AGENT)[i]
+
+
+@kernel
+def edge_of(run: Any, edge: int) -> Any:
+    """A directed edge."""
+    return view(run.edges, run.edge_count, EDGE)[edge]
+
+
+@kernel
+def compute_time(run: Any, i: int) -> float:
+    """How long agent i's next solve takes."""
+    return draws.draw(run, draws.COMPUTE) * agent_of(run, i).compute_factor  # type: ignore[no-any-return]
+
+
+# --- the rule -------------------------------------------------------------------------------------
+@kernel
+def _do(run: Any, which: int, function: int, i: int, k: int, a: int, b: int) -> None:
+    if invoke(function, run.state, i, k, a, b) == FAILED and run.failed == NONE_FAILED:  # type: ignore[call-arg, unused-ignore]
+        run.failed, run.failed_i, run.failed_k = which, i, k
+        run.failed_a, run.failed_b = a, b
+        run.halt = True
+
+
+@kernel
+def tell(run: Any, i: int, edge: int, out: int) -> None:
+    """Write what agent i tells the neighbour at ``edge`` to an address."""
+    _do(run, TELL, run.tell, i, edge, out, out)
+
+
+@kernel
+def absorb(run: Any, i: int, edge: int, received: int, sent: int) -> None:
+    """Agent i takes in what came from the neighbour at ``edge``."""
+    _do(run, ABSORB, run.absorb, i, edge, received, sent)
+
+
+@kernel
+def introduce(run: Any, i: int, edge: int, model: int) -> None:
+    """Agent i takes in a hello."""
+    _do(run, INTRODUCE, run.introduce, i, edge, model, model)
+
+
+@kernel
+def own_model(run: Any, i: int) -> int:
+    """The address of agent i's model."""
+    return run.models + 8 * run.p * i  # type: ignore[no-any-return]
+
+
+@kernel
+def solve(run: Any, i: int) -> None:
+    """Agent i's costly step, and what its new model means for the run."""
+    _do(run, SOLVE, run.solve, i, 0, 0, 0)
+    if run.failed != NONE_FAILED:
+        return
+    outcome = watch.follow(run, i)
+    if outcome == watch.DIVERGED:
+        run.diverged = i
+        run.halt = True
+    elif outcome == watch.REACHED and run.reached_sent == NOBODY:
+        run.reached_at, run.reached_sent = run.now, run.sent
+        run.halt = True

@@ -1,0 +1,1 @@
+"""The SimPy engine: the readable reference."""

@@ -1,0 +1,213 @@
+"""The SimPy engine: the readable reference.  One place that schedules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import simpy
+from simpy.core import StopSimulation
+
+from agents.gossip import AGENTS, GossipAgent
+from agents.messages import Sheets
+from agents.rounds import RoundAgent
+from agents.rule import SOLVE_THEN_ANSWER
+from agents.running import RunningRule
+from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
+from simulator.engines.reference.steps import steps_for
+from simulator.engines.setup import Setup
+from simulator.engines.watch import Watch
+from simulator.errors import DivergenceError
+from simulator.problem.problem import Floats
+from simulator.scenario.laws import Constant, sampler, stream
+
+
+class SimpyEngine:
+    """A run that can be advanced from sample to sample.
+
+    It is the agents' ``World``: it passes messages on to the links, hands out random numbers,
+    and notes what the agents report.
+    """
+
+    def __init__(self, setup: Setup, watch: Watch | None):
+        self.setup, self.watch = setup, watch
+        scenario, streams = setup.scenario, setup.streams
+        self.env = Timeline()
+        self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
+        self.steps = steps_for(
+            self.rule, watch, lambda: self.env.now, self._reached, self._diverged
+        )
+        self.sheets = Sheets(self.rule.numbers)
+        self.links = Links(self.env, setup, on_alarm=self._enough_sent)
+        self.send, self.send_surely = self.links.send, self.links.send_surely
+        self.gap = stream(lambda: streams.clock.standard_exponential(4096))
+        self.uniform = stream(lambda: streams.peers.random(4096))
+        self.compute_time = _compute_time(setup)
+        self.stale_messages = self.skipped_ticks = 0
+        #: When the copy at each directed edge was sent; copies of the start count as of time 0.
+        self.sent_at = np.zeros(len(setup.neighbours))
+
+        #: True from the event that ends the run on.
+        self.finished = False
+        self._limit = scenario.stop.communications or math.inf
+        self._next_sample = math.inf
+        self._stop_by_time = scenario.stop.time
+        if self._stop_by_time is not None:
+            self._halt_at(self._stop_by_time, LAST, end=True)
+
+        self._synchronous = scenario.algorithm.mode == "sync"
+        make = self._round_agent if self._synchronous else self._gossip_agent
+        self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
+        for agent in self.agents:
+            agent.start()
+        # What takes a message at the far end of each directed edge, and the edge there.
+        self.links.mailboxes = [
+            (self.agents[j].receive, back)
+            for j, back in zip(setup.neighbours.tolist(), setup.back.tolist(), strict=True)
+        ]
+        if self._synchronous:
+            self._open_barrier()
+
+    def _gossip_agent(self, i: int) -> GossipAgent:
+        setup, scenario = self.setup, self.setup.scenario
+        edges = setup.links_of(i)
+        weights = setup.problem.W.data[edges.start : edges.stop]
+        return AGENTS[setup.rule.protocol](
+            self.env,
+            self,
+            i,
+            edges,
+            rate=float(setup.rates[i]),
+            peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
+            hello=scenario.algorithm.start == "hello",
+        )
+
+    def _round_agent(self, i: int) -> RoundAgent:
+        rule = self.setup.rule
+        return RoundAgent(
+            self.env,
+            self,
+            i,
+            self.setup.links_of(i),
+            solves_first=rule.protocol == SOLVE_THEN_ANSWER,
+            same_for_all=rule.same_for_all,
+        )
+
+    # --- what agents can do and report (agents.messages.World) -------------------------------------
+    def refreshed(self, edge: int, sent_at: float) -> None:
+        """The copy at this edge is now of ``sent_at``."""
+        self.sent_at[edge] = sent_at
+
+    def stale(self) -> None:
+        """Count a message that came too late."""
+        self.stale_messages += 1
+
+    def skipped(self) -> None:
+        """Count a tick that found its agent busy."""
+        self.skipped_ticks += 1
+
+    def round_done(self) -> None:
+        """The barrier: when all have finished, the round is over and the next one begins."""
+        self._still_working -= 1
+        if self._still_working == 0:
+            self._enough_sent()
+            self._open_barrier()
+
+    def _open_barrier(self) -> None:
+        self._still_working = len(self.agents)
+        for agent in self.agents:
+            agent.go()
+
+    # --- what a new model means -----------------------------------------------------------------
+    def _reached(self) -> None:
+        assert self.watch is not None
+        if self.watch.reached is None:
+            self.watch.reached = (float(self.env.now), self.links.sent)
+            self._halt(end=True)
+
+    def _diverged(self, agent: int) -> None:
+        raise DivergenceError(
+            f"the model of agent {self.setup.problem.names[agent]} is no longer finite at "
+            f"time {self.env.now:g} s, after {self.links.sent} communications: "
+            f"{self.models[agent][:4]}"
+        )
+
+    # --- what the recorder sees -----------------------------------------------------------------
+    @property
+    def now(self) -> float:
+        """Simulated time."""
+        return float(self.env.now)
+
+    @property
+    def models(self) -> Floats:
+        """All models, (n, p): the engine's own array, which the next events change."""
+        return self.rule.models
+
+    @property
+    def exhausted(self) -> int:
+        """Solves that hit their limit."""
+        return self.rule.exhausted
+
+    def counters(self) -> dict[str, int]:
+        """All counts of a sample row."""
+        links = self.links
+        return {
+            "communications": links.sent,
+            "delivered": links.delivered,
+            "dropped": links.dropped,
+            "in_flight": links.in_flight,
+            "stale": self.stale_messages,
+            "skipped": self.skipped_ticks,
+            "bytes": links.bytes,
+        }
+
+    # --- time -----------------------------------------------------------------------------------
+    def advance(self, time: float | None, communications: int | None) -> None:
+        """Run up to a time (all its events included), a number of communications, or the end."""
+        if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
+            self._halt_at(time, LAST)
+        self._next_sample = communications or math.inf
+        if not self._synchronous:
+            self.links.alarm = min(self._limit, self._next_sample)
+        self.env.run()
+
+    def _enough_sent(self) -> None:
+        """After an event (synchronously: a round), so many were sent that it is time to halt."""
+        if self.links.sent >= self._limit:
+            self._halt(end=True)
+        elif self.links.sent >= self._next_sample:
+            self._halt()
+        self.links.alarm = math.inf
+
+    def stop(self) -> None:
+        """End the run from outside: a metric that is checked at samples has reached its level."""
+        self.finished = True
+
+    def check(self) -> None:
+        """The law of conservation, at the end of a run."""
+        self.links.check_conservation()
+
+    def _halt(self, end: bool = False) -> None:
+        self._halt_at(self.env.now, FIRST, end)
+
+    def _halt_at(self, time: float, priority: int, end: bool = False) -> None:
+        def halt(event: simpy.Event) -> None:
+            # The event that called for a sample may have sent on, up to the limit and beyond.
+            over = priority == FIRST and self.links.sent >= self._limit
+            self.finished = self.finished or end or over
+            raise StopSimulation(None)
+
+        self.env.schedule_at(Happening(self.env, [halt]), time, priority)  # type: ignore[arg-type]
+
+
+def _compute_time(setup: Setup) -> Callable[[int], float]:
+    """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
+    law = setup.scenario.compute.time
+    draw = sampler(law, setup.streams.compute)
+    if setup.compute_factors is None:
+        constant = law.mean_value
+        return (lambda agent: constant) if isinstance(law, Constant) else (lambda agent: draw())
+    factors = setup.compute_factors.tolist()
+    return lambda agent: draw() * factors[agent]

@@ -1,0 +1,172 @@
+"""The network: uplinks, delays and losses.  The one place that counts messages.
+
+Section 4 of the design: a message leaves through its sender's uplink, is lost or not (decided
+when it is sent), and arrives after its latency.  Always: sent = delivered + dropped + in flight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from heapq import heappush
+from typing import Any
+
+import numpy as np
+import simpy
+from simpy.events import NORMAL, EventPriority
+
+from agents.messages import HELLO, Message
+from simulator.engines.setup import Setup
+from simulator.scenario.laws import sampler, stream
+from simulator.scenario.schema import GilbertElliott, RateLoss
+
+#: Among the events of one instant: halts come first, samples last.
+FIRST, LAST = EventPriority(-1), EventPriority(2)
+
+
+class Timeline(simpy.Environment):
+    """SimPy's environment, with events at absolute times.
+
+    ``now + (at − now)`` may differ from ``at`` in the last bit, which would break fifo links.
+    """
+
+    def schedule_at(self, event: simpy.Event, at: float, priority: EventPriority = NORMAL) -> None:
+        """Let an event happen at time ``at``; ties are broken by priority, then order of calls."""
+        heappush(self._queue, (at, priority, next(self._eid), event))
+
+    def count(self, kind: type[simpy.Event]) -> int:
+        """How many events of one kind are still to come."""
+        return sum(isinstance(entry[3], kind) for entry in self._queue)
+
+
+class Happening(simpy.Event):
+    """An event that is certain from the start, as a Timeout is, and calls one function."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        callbacks: list[Callable[[simpy.Event], None]],
+        value: Any = None,
+    ):
+        self.env = env
+        self.callbacks = callbacks  # shared between events: SimPy takes it off, unchanged
+        self._value = value
+        self._ok = True
+
+
+class Arrival(Happening):
+    """A message reaches a mailbox; its value is the message."""
+
+
+class Links:
+    """The network's state and counters.
+
+    ``mailboxes`` holds, for each directed edge, the function at its far end that takes a message
+    and the number of the link there.  ``on_alarm`` is called when ``alarm`` messages were sent.
+    """
+
+    def __init__(self, env: Timeline, setup: Setup, on_alarm: Callable[[], None]):
+        self.env = env
+        config, streams = setup.scenario.network, setup.streams
+        self.senders: list[int] = setup.owners.tolist()
+        self.latency = sampler(config.latency, streams.latency)
+        self.agent_factors = _listed(setup.latency_factors)
+        self.link_factors = _listed(setup.link_factors)
+        self.lost = loss_model(config.drop, streams.loss, len(self.senders))
+        self.message_bytes, self.hello_bytes = setup.message_bytes, setup.hello_bytes
+        self.bandwidth = config.bandwidth
+        self.uplink_free = [0.0] * (max(self.senders, default=-1) + 1)
+        self.last_arrival = [0.0] * len(self.senders) if config.fifo else None
+        self.retransmit_after = config.retransmit_after
+        self.sent = self.delivered = self.dropped = self.bytes = 0
+        self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
+        self.alarm, self.on_alarm = math.inf, on_alarm
+        self._on_arrival: list[Callable[[simpy.Event], None]] = [self._arrive]
+
+    @property
+    def in_flight(self) -> int:
+        """Messages on their way: counted in the queue, not concluded from the other counts."""
+        return self.env.count(Arrival)
+
+    def check_conservation(self) -> None:
+        """Whatever was sent has been delivered, was dropped, or is on its way."""
+        known = self.delivered + self.dropped + self.in_flight
+        assert self.sent == known, f"{self.sent} sent, {known} delivered, dropped or in flight"
+
+    def send(self, message: Message) -> tuple[float, float]:
+        """Put a message on its way: when it leaves the uplink, and arrives (inf: it is lost)."""
+        edge = message.edge
+        departure = now = self.env._now
+        size = self.hello_bytes if message.kind == HELLO else self.message_bytes
+        if self.bandwidth is not None:
+            sender = self.senders[edge]
+            departure = max(now, self.uplink_free[sender]) + size / self.bandwidth
+            self.uplink_free[sender] = departure
+        self.sent += 1
+        self.bytes += size
+        if self.sent >= self.alarm:
+            self.on_alarm()
+        lost = self.lost(edge, now)
+        latency = self.latency()
+        if lost:
+            self.dropped += 1
+            return departure, math.inf
+        if self.agent_factors is not None:
+            latency *= self.agent_factors[self.senders[edge]]
+        if self.link_factors is not None:
+            latency *= self.link_factors[edge]
+        arrival = departure + latency
+        if self.last_arrival is not None:
+            arrival = max(arrival, self.last_arrival[edge])
+            self.last_arrival[edge] = arrival
+        self.env.schedule_at(Arrival(self.env, self._on_arrival, message), arrival)
+        return departure, arrival
+
+    def send_surely(self, message: Message) -> None:
+        """Send, and again ``retransmit_after`` after each departure, until it has arrived.
+
+        A sender can't tell a slow message from a lost one.  The timer is scheduled right after its
+        attempt's arrival, so an arrival at that very instant is in time.
+        """
+        departure, arrival = self.send(message)
+        due = departure + self.retransmit_after
+        if arrival > due:
+            timer = Happening(self.env, [lambda _: message.arrived or self.send_surely(message)])
+            self.env.schedule_at(timer, due)
+
+    def _arrive(self, event: simpy.Event) -> None:
+        self.delivered += 1
+        message: Message = event._value
+        receive, k = self.mailboxes[message.edge]
+        receive(message, k)
+
+
+def _listed(factors: Any) -> list[float] | None:
+    return None if factors is None else factors.tolist()
+
+
+def loss_model(
+    config: RateLoss | GilbertElliott, rng: np.random.Generator, edges: int
+) -> Callable[[int, float], bool]:
+    """A function of (directed edge, time of sending) that says whether that message is lost."""
+    uniform = stream(lambda: rng.random(4096))
+    if isinstance(config, RateLoss):
+        rate = config.rate
+        return lambda edge, now: uniform() < rate
+
+    # Two-state chain in continuous time: with rates g = 1/mean_good (good → bad) and
+    # b = 1/mean_bad, and q = g/(g + b) the stationary probability of bad, the probability of bad
+    # a time dt after state s is q + (s − q)·exp(−(g + b)·dt); long ago means stationary.
+    g, b = 1.0 / config.mean_good, 1.0 / config.mean_bad
+    q, total = g / (g + b), g + b
+    drop = (config.drop_good, config.drop_bad)
+    bad = [q] * edges
+    since = [-math.inf] * edges
+
+    def lost(edge: int, now: float) -> bool:
+        stay = math.exp(-total * (now - since[edge]))
+        bad[edge] = float(uniform() < q + (bad[edge] - q) * stay)
+        since[edge] = now
+        return uniform() < drop[int(bad[edge])]
+
+    return lost

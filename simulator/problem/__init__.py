@@ -1,0 +1,1 @@
+"""The learning problem of a scenario: tasks, graphs, and the tables that they read."""

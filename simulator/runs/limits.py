@@ -1,0 +1,125 @@
+"""Runs that would never end, or not fit into memory: refused before their first event.
+
+What a scenario's file shows is refused by ``scenario.py``; here is what needs the graph and the
+agents' own rates.  A run that merely takes long is the user's to wait for, or to interrupt.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from simulator.errors import ScenarioError
+from simulator.machine import require_memory
+from simulator.scenario.schema import MOST_SAMPLES, GilbertElliott, Scenario, stands_still
+from simulator.setup import Setup
+
+#: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
+_MESSAGE = {"simpy": 600, "compiled": 100}
+_AGENT, _LINK = 2500, 400
+
+
+def check_run(setup: Setup) -> None:
+    """Raise ScenarioError for a run that cannot end or does not fit."""
+    if setup.scenario.engine == "simpy":
+        agents, links = len(setup.rates), len(setup.neighbours)
+        what = f"{agents:,} agents with {links // 2:,} links (engine: compiled needs far less)"
+        require_memory(agents * _AGENT + links * _LINK * setup.rule.VECTORS, what)
+    if setup.scenario.algorithm.mode == "async":
+        _clocks_advance(setup)
+        _messages_fit(setup)
+    samples = _expected_samples(setup)
+    if samples > MOST_SAMPLES:
+        raise too_many_samples(setup.scenario, f"some {samples:.3g}")
+
+
+def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
+    """The error for a run with so many samples."""
+    key = "every" if scenario.record.every is not None else "every_communications"
+    return ScenarioError(
+        f"record.{key}: the run would have {count} samples; at most {MOST_SAMPLES:,} are allowed"
+    )
+
+
+def _clocks_advance(setup: Setup) -> None:
+    """No agent ticks so often that time stands still between its ticks."""
+    scenario = setup.scenario
+    # Without stop.time every tick counts towards the end, unless it finds its agent busy.
+    horizon = scenario.stop.time or scenario.compute.time.rare_value
+    agent = int(np.argmax(setup.rates))
+    rate = float(setup.rates[agent])
+    if horizon > 0 and stands_still(1 / rate, horizon):
+        raise ScenarioError(
+            f"clock.rate: agent {agent} ticks {rate:.3g} times a second, so often that the clock "
+            f"cannot advance from tick to tick after {horizon:g} s; lower the rate"
+        )
+
+
+def _messages_fit(setup: Setup) -> None:
+    """The messages that are on their way at a time fit into memory."""
+    scenario, network = setup.scenario, setup.scenario.network
+    rate = 2 * float(setup.rates.sum())
+    most = min(rate * (scenario.stop.time or math.inf), scenario.stop.communications or math.inf)
+    under_way = rate * network.latency.mean_value
+    if setup.latency_factors is not None:
+        under_way *= float(setup.latency_factors.mean())
+    # An uplink that is given more than it can pass on keeps the rest.
+    if network.bandwidth is not None:
+        capacity = len(setup.rates) * network.bandwidth / setup.message_bytes
+        under_way += max(0.0, 1 - capacity / rate) * most
+    # An agent that is busy neither ticks nor sends.
+    busy = scenario.compute.time.mean_value
+    if busy > 0:
+        most = min(most, 2 * len(setup.rates) * (scenario.stop.time or math.inf) / busy)
+    size = setup.message_bytes - network.header + _MESSAGE[scenario.engine]
+    what = f"clock.rate, network: the {min(under_way, most):.3g} messages on their way at a time"
+    require_memory(min(under_way, most) * size, what)
+
+
+def _expected_samples(setup: Setup) -> float:
+    """A lower bound, in the mean, where one is known; 0 elsewhere."""
+    scenario = setup.scenario
+    every, every_communications = scenario.sampling
+    rate = _most_communications_a_second(setup)
+    if every is not None and scenario.stop.time is None:
+        assert scenario.stop.communications is not None
+        # At once: a hello on every link, and what each agent sends before it is busy.
+        at_start = len(setup.neighbours) if scenario.algorithm.start == "hello" else 0
+        at_start += len(setup.rates)
+        return max(0, scenario.stop.communications - at_start) / rate / every if rate else 0.0
+    if every is None and scenario.stop.communications is None:
+        return _least_communications(setup) / every_communications
+    return 0.0
+
+
+def _most_communications_a_second(setup: Setup) -> float:
+    """An upper bound in the mean; 0 where none is known."""
+    scenario = setup.scenario
+    factors = (setup.latency_factors, setup.compute_factors)
+    least = [1.0 if factor is None else float(factor.min()) for factor in factors]
+    computing = least[1] * scenario.compute.time.mean_value
+    if scenario.algorithm.mode == "async":
+        ticking = 2 * float(setup.rates.sum())  # a request and a reply
+        if setup.rule.SOLVES == "before" and computing > 0:  # every message follows a solve
+            return min(ticking, len(setup.rates) / computing)
+        return ticking
+    network = scenario.network
+    loss = network.drop
+    most = max(loss.drop_good, loss.drop_bad) if isinstance(loss, GilbertElliott) else loss.rate
+    # A round takes at least the mean latency, as its slowest message does not fall below that.
+    shortest = least[0] * network.latency.mean_value + computing
+    shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
+    if shortest == 0 or most == 1:
+        return 0.0
+    return len(setup.neighbours) / (1 - most) / shortest
+
+
+def _least_communications(setup: Setup) -> float:
+    """Of a run that stops by time, in the mean; 0 where ticks may find agents busy."""
+    scenario = setup.scenario
+    assert scenario.stop.time is not None
+    if scenario.algorithm.mode == "sync" or scenario.compute.time.mean_value > 0:
+        return 0.0
+    linked = np.diff(setup.indptr) > 0
+    return float(setup.rates[linked].sum()) * scenario.stop.time

@@ -1,0 +1,315 @@
+"""One run: build the problem, advance the engine from sample to sample, measure, sum up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from threadpoolctl import threadpool_limits
+
+from agents.rule import Rule
+from agents.rules import RULES
+from agents.running import RuleError
+from simulator.engines.reference.engine import SimpyEngine
+from simulator.engines.setup import Setup, prepare
+from simulator.engines.watch import Watch
+from simulator.errors import ScenarioError, SimulatorError
+from simulator.problem.problem import Floats, Problem
+from simulator.problem.tasks import build_problem
+from simulator.runs.limits import check_run, too_many_samples
+from simulator.runs.plugins import Plugin
+from simulator.scenario.schema import BUILT_IN, MOST_SAMPLES, Scenario, percentage
+from simulator.seeds import Streams
+from simulator.theory.metrics import EXACT, Metrics, Target
+from simulator.theory.objectives import consensus_model
+
+if TYPE_CHECKING:
+    from simulator.engines.compiled.engine import CompiledEngine
+
+Row = dict[str, float]
+Engine: TypeAlias = "SimpyEngine | CompiledEngine"
+_METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
+#: Called after each sample with the row and the share of the run that is done, 0 … 1.
+Progress = Callable[[Row, float], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that came out of a run."""
+
+    scenario: Scenario
+    problem: Problem
+    #: One row a sample: time, counts and metrics.
+    trace: pd.DataFrame
+    #: One row an agent.
+    agents: pd.DataFrame
+    #: Final figures, comparable between runs of the same scenario: no wall-clock times.
+    summary: dict[str, Any]
+    #: Final models, and the minimiser of the rule's objective if it has one; (n, p).
+    models: Floats
+    optimum: Floats | None
+
+
+def run(
+    scenario: Scenario, *, plugin: Plugin | None = None, progress: Progress | None = None
+) -> Result:
+    """Run a scenario and return its result; writes nothing.
+
+    >>> from simulator import load_scenario, run
+    >>> result = run(load_scenario("scenarios/moons.yaml"))     # doctest: +SKIP
+    >>> result.trace[["time", "l2_error"]].tail(1)              # doctest: +SKIP
+    """
+    # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
+    # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
+    with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+        try:
+            return _run(scenario, find_rule(scenario, plugin), progress)
+        except RuleError as error:
+            raise SimulatorError(str(error)) from error
+
+
+def _run(scenario: Scenario, rule: type[Rule] | None, progress: Progress | None) -> Result:
+    streams = Streams(scenario.seed, scenario.problem_seed)
+    problem = build_problem(scenario, streams)
+    metrics = Metrics(scenario, problem, rule)
+    consensus = consensus_models(scenario, problem)
+    if rule is not None and problem.W.nnz == 0:
+        metrics.notes += ("the graph has no links, so nobody sends anything",)
+    if rule is None or problem.W.nnz == 0:
+        alone = consensus if scenario.algorithm.kind == "consensus" else problem.solitary
+        return _silent_run(scenario, problem, metrics, consensus, alone)
+
+    setup = prepare(scenario, problem, streams, rule)
+    check_run(setup)
+    target = _target(scenario, metrics, setup.models)
+    watch = None
+    if target is not None and target.metric in EXACT and not target.above:
+        watch = Watch(target, metrics.reference(target.metric), setup.models)
+    engine = start_engine(setup, watch)
+    rows = _advance(scenario, engine, metrics, target, watch, progress)
+    engine.check()
+    reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
+    return _finish(
+        scenario,
+        problem,
+        metrics,
+        consensus,
+        rows,
+        engine.models,
+        target=target,
+        reached=reached,
+        exhausted=engine.exhausted,
+    )
+
+
+def _silent_run(
+    scenario: Scenario, problem: Problem, metrics: Metrics, consensus: Floats, models: Floats
+) -> Result:
+    """A run in which nobody sends: one sample, which meets the target or never does."""
+    target = _target(scenario, metrics, models)
+    names = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
+    counts = dict.fromkeys(names, 0)
+    rows: list[Row] = [{"time": 0.0, **counts, **metrics.measure(models), "staleness": 0.0}]
+    reached = _reached_at_sample(rows, target)
+    return _finish(scenario, problem, metrics, consensus, rows, models, target, reached)
+
+
+def start_engine(setup: Setup, watch: Watch | None) -> Engine:
+    """The engine that the scenario asks for, before its first event."""
+    if setup.scenario.engine == "simpy":
+        return SimpyEngine(setup, watch)
+    from simulator.engines.compiled.engine import CompiledEngine  # imports Numba
+
+    return CompiledEngine(setup, watch)
+
+
+def find_rule(scenario: Scenario, plugin: Plugin | None) -> type[Rule] | None:
+    """The class behind ``algorithm.kind``; None for the baselines, which send nothing."""
+    kind = scenario.algorithm.kind
+    rules = {**(plugin.rules if plugin is not None else {}), **RULES}
+    if kind in rules:
+        return rules[kind]
+    if kind in BUILT_IN:
+        return None
+    raise ScenarioError(f"algorithm.kind: no rule is called {kind!r}; is its --plugin missing?")
+
+
+def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
+    """The baseline of equation 2: one global model for all, (n, p)."""
+    ridge = getattr(scenario.task, "ridge", 0.0)
+    return np.tile(consensus_model(problem, ridge), (problem.n, 1))
+
+
+def _advance(
+    scenario: Scenario,
+    engine: Engine,
+    metrics: Metrics,
+    target: Target | None,
+    watch: Watch | None,
+    progress: Progress | None,
+) -> list[Row]:
+    """Sample 0 before any event, sample k at k·every, and the end once."""
+    every, every_communications = scenario.sampling
+    rows = [sample(engine, metrics)]
+    k = 0
+    if (watch is not None and watch.reached) or _met(target, rows[0]):
+        engine.stop()
+    while not engine.finished:
+        if len(rows) > MOST_SAMPLES:
+            raise too_many_samples(scenario, f"more than {MOST_SAMPLES:,}")
+        if every is not None:
+            k += 1
+            engine.advance(time=k * every, communications=None)
+        else:
+            # An event or a round may pass several multiples: the next one is ahead.
+            k = int(rows[-1]["communications"]) // every_communications + 1
+            engine.advance(time=None, communications=k * every_communications)
+        rows.append(sample(engine, metrics))
+        if watch is None and _met(target, rows[-1]):
+            engine.stop()
+        if progress is not None:
+            progress(rows[-1], _share_done(scenario, rows[-1]))
+    return rows
+
+
+def sample(engine: Engine, metrics: Metrics) -> Row:
+    """One row of trace.csv."""
+    staleness = engine.now - float(engine.sent_at.mean())
+    return {
+        "time": engine.now,
+        **engine.counters(),
+        **metrics.measure(engine.models),
+        "staleness": staleness,
+    }
+
+
+def _share_done(scenario: Scenario, row: Row) -> float:
+    time, communications = scenario.stop.time, scenario.stop.communications
+    shares = [row["time"] / time] if time is not None else []
+    shares += [row["communications"] / communications] if communications is not None else []
+    return min(1.0, max(shares))
+
+
+def _target(scenario: Scenario, metrics: Metrics, first: Floats) -> Target | None:
+    """What the run is to reach; a percentage is one of the first models' value, as in sample 0."""
+    stop = scenario.stop
+    if stop.metric is None:
+        return None
+    if stop.metric not in [*metrics.available(), "staleness"]:
+        allowed = ", ".join([*metrics.available(), "staleness"])
+        raise ScenarioError(
+            f"stop.metric: {stop.metric} cannot be measured in this scenario; allowed: {allowed}"
+        )
+    if stop.above is not None:
+        return Target(stop.metric, stop.above, stop.above, above=True)
+    assert stop.below is not None
+    if isinstance(stop.below, float):
+        return Target(stop.metric, stop.below, stop.below)
+    start, share = metrics.measure(first)[stop.metric], percentage(stop.below)
+    if not math.isfinite(start):
+        raise ScenarioError(f"stop.below: {stop.metric} is not a finite number at the start")
+    return Target(stop.metric, share * start, stop.below)
+
+
+def _met(target: Target | None, row: Row) -> bool:
+    """Is the target met at this sample?  Staleness is 0 at the start, which means nothing."""
+    if target is None or (target.metric == "staleness" and row["communications"] == 0):
+        return False
+    return target.met_by(row[target.metric])
+
+
+def _reached_at_sample(rows: list[Row], target: Target | None) -> tuple[float, int] | None:
+    met = [row for row in rows if _met(target, row)]
+    return (met[0]["time"], int(met[0]["communications"])) if met else None
+
+
+def _finish(
+    scenario: Scenario,
+    problem: Problem,
+    metrics: Metrics,
+    consensus: Floats,
+    rows: list[Row],
+    models: Floats,
+    target: Target | None = None,
+    reached: tuple[float, int] | None = None,
+    exhausted: int = 0,
+) -> Result:
+    """Sum up a run."""
+    last = rows[-1]
+    measured = {"solitary": metrics.measure(problem.solitary), "start": rows[0], "final": last}
+    if metrics.optimum is not None:
+        measured["optimum"] = metrics.measure(metrics.optimum)
+    measured["consensus"] = metrics.measure(consensus)
+    table = {stage: _metrics_of(row) for stage, row in measured.items()}
+    overflowed = [
+        f"{name} ({stage})"
+        for stage, row in measured.items()
+        for name in row
+        if name in _METRICS and name not in table[stage]
+    ]
+    if overflowed:
+        metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
+    counts = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
+    summary: dict[str, Any] = {
+        "name": scenario.name,
+        "algorithm": scenario.algorithm.kind,
+        "mode": scenario.algorithm.mode,
+        "seed": scenario.seed,
+        "agents": problem.n,
+        "dimension": problem.p,
+        "edges": problem.W.nnz // 2,
+        "simulated_time": last["time"],
+        **{name: int(last[name]) for name in counts},
+        "unfinished_solves": exhausted,
+        "metrics": table,
+        "target": None,
+        "notes": [*problem.notes, *metrics.notes],
+    }
+    if target is not None:
+        summary["target"] = {
+            "metric": target.metric,
+            "asked": target.asked,
+            "level": target.level,
+            "direction": "above" if target.above else "below",
+            "time": None if reached is None else reached[0],
+            "communications": None if reached is None else reached[1],
+            "exact": target.metric in EXACT and not target.above,
+        }
+    return Result(
+        scenario=scenario,
+        problem=problem,
+        trace=pd.DataFrame(rows),
+        agents=_agents_table(problem, metrics, models),
+        summary=summary,
+        models=models,
+        optimum=metrics.optimum,
+    )
+
+
+def _metrics_of(row: Row) -> Row:
+    return {name: row[name] for name in _METRICS if name in row and math.isfinite(row[name])}
+
+
+def _agents_table(problem: Problem, metrics: Metrics, models: Floats) -> pd.DataFrame:
+    """agents.csv: who had what, and how near each came."""
+    columns: dict[str, Any] = {
+        "agent": problem.names,
+        "points": problem.data.sizes,
+        "confidence": problem.confidence,
+        "neighbours": np.diff(problem.W.indptr),
+        "degree": problem.D,
+    }
+    stages = {"solitary": problem.solitary, "final": models}
+    if metrics.optimum is not None:
+        stages["optimum"] = metrics.optimum
+        columns["distance"] = np.sum((models - metrics.optimum) ** 2, axis=1)
+    for stage, theta in stages.items():
+        if problem.targets is not None:
+            columns[f"l2_error_{stage}"] = np.sum((theta - problem.targets) ** 2, axis=1)
+        if "accuracy" in metrics.available():
+            columns[f"accuracy_{stage}"] = metrics.accuracies(theta)
+    return pd.DataFrame(columns)

@@ -1,0 +1,251 @@
+"""Scenario files: reading them with all their mistakes at once, writing them back, their schema.
+
+``load_scenario`` reads YAML (``yaml_positions``), applies overrides (``overrides``), validates the
+result (``scenario``) and says what is wrong in lines of the form
+
+    scenarios/moons.yaml:12:9: network.drop: must be at most 1 (got 1.5)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from simulator.errors import ScenarioError
+from simulator.scenario.messages import Mistake, did_you_mean, dotted, mistakes, shown
+from simulator.scenario.overrides import apply_overrides, parse_override
+from simulator.scenario.schema import BUILT_IN, Scenario
+from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
+
+__all__ = [
+    "dump_scenario",
+    "json_schema",
+    "load_scenario",
+    "parse_override",
+    "scenario_files",
+    "scenario_hash_payload",
+]
+
+#: PyYAML reads some 100 kB a second; a scenario has one or two.
+MAX_BYTES = 500_000
+
+
+# --- reading ------------------------------------------------------------------------------------
+def load_scenario(
+    path: str | os.PathLike[str],
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    known_rules: Iterable[str] = (),
+) -> Scenario:
+    """Read, override and validate a scenario file.
+
+    ``overrides`` maps dotted keys to values: ``{"seed": 3, "network.latency.mean": "80 ms"}``.
+    ``known_rules`` are the rules that a plugin adds to the built-in ones.  Files that the scenario
+    names are found relative to its own folder, also those that come by an override.
+
+    Raises ScenarioError with one line a mistake.
+    """
+    path = Path(path)
+    source = Source(path, read_yaml(read_scenario_text(path)))
+    given = source.text.value
+    if not source.text.complete:
+        raise source.error([])
+    if not isinstance(given, dict):
+        what = "is empty" if given is None else f"holds {shown(given)}"
+        raise source.error(
+            [Mistake((), f"must be keys and values such as task and stop, but {what}")]
+        )
+    source.overridden, found = apply_overrides(given, overrides or {})
+    given.setdefault("name", _default_name(path))
+    found += _unknown_rule(given, (*BUILT_IN, *known_rules))
+    try:
+        scenario = Scenario.model_validate(given, context={"folder": path.parent})
+    except ValidationError as error:
+        found += mistakes(error, given, source.overridden)
+    if found or source.text.faults:
+        raise source.error(found)
+    return scenario
+
+
+class Source:
+    """Where the values of a scenario come from: a place in its file, or an override."""
+
+    def __init__(self, path: Path, text: YamlText):
+        self.name, self.text = _printable(path), text
+        self.overridden: set[KeyPath] = set()
+
+    def error(self, found: list[Mistake]) -> ScenarioError:
+        """All mistakes in the order of the file, then those of overrides."""
+        lines = [
+            (0, fault.position, self._line(fault.position, fault.path, fault.message))
+            for fault in self.text.faults
+        ]
+        faulty = {fault.position for fault in self.text.faults}
+        for mistake in found:
+            override = self._override(mistake)
+            if override is not None:
+                lines.append((1, Position(0, 0), _override_line(override, mistake)))
+            elif (position := self._position(mistake)) not in faulty:
+                lines.append((0, position, self._line(position, mistake.path, mistake.message)))
+        return ScenarioError("\n".join(line for _, _, line in sorted(lines)))
+
+    def _line(self, position: Position, path: KeyPath, message: str) -> str:
+        key = f"{dotted(path)}: " if path else ""
+        return f"{self.name}:{position.line}:{position.column}: {key}{message}"
+
+    def _override(self, mistake: Mistake) -> KeyPath | None:
+        """The override that a value, or a block which the file does not have, comes from."""
+        path = mistake.path
+        around = [key for key in self.overridden if path[: len(key)] == key]
+        if around:
+            return max(around, key=len)
+        block = path[:-1] if mistake.about == "missing" else path
+        inside = [key for key in self.overridden if key[: len(block)] == block]
+        return None if not inside or block in self.text.values else min(inside)
+
+    def _position(self, mistake: Mistake) -> Position:
+        path = mistake.path[:-1] if mistake.about == "missing" else mistake.path
+        places = self.text.keys if mistake.about == "key" else self.text.values
+        while path and path not in places:
+            path = path[:-1]
+        return places.get(path, Position(1, 1))
+
+
+def _override_line(override: KeyPath, mistake: Mistake) -> str:
+    same = override[: len(mistake.path)] == mistake.path
+    return (
+        f"--set {dotted(override)}: {'' if same else dotted(mistake.path) + ': '}{mistake.message}"
+    )
+
+
+def read_scenario_text(path: Path) -> str:
+    """The text of a regular file of sensible size."""
+    name = _printable(path)
+    try:
+        # A pipe or a device could block for ever, so look before opening.
+        if not stat.S_ISREG(path.stat().st_mode):
+            what = "a folder" if path.is_dir() else "not a regular file"
+            raise ScenarioError(f"{name}: must be a scenario file, but is {what}")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ScenarioError(f"{name}: no such file") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError(f"{name}: cannot be read: {reason}") from None
+    if len(content) > MAX_BYTES:
+        raise ScenarioError(f"{name}: too large for a scenario: more than {MAX_BYTES} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        column = error.start - content.rfind(b"\n", 0, error.start)
+        raise ScenarioError(f"{name}:{line}:{column}: must be text in UTF-8") from None
+
+
+def _printable(path: Path) -> str:
+    """A path as text, also where its name is no valid text or holds line breaks."""
+    text = str(path).encode("utf-8", "backslashreplace").decode()
+    return text if text.isprintable() else repr(text)[1:-1]
+
+
+def _default_name(path: Path) -> str:
+    """The file's name without ending, of the characters that a scenario's name may have."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("._-")[:80] or "scenario"
+
+
+def _unknown_rule(given: dict[str, Any], rules: Iterable[str]) -> list[Mistake]:
+    algorithm = given.get("algorithm")
+    kind = algorithm.get("kind") if isinstance(algorithm, dict) else None
+    rules = list(dict.fromkeys(rules))
+    if not isinstance(kind, str) or kind in rules:
+        return []
+    allowed = f"{', '.join(rules)}, and what a plugin adds (--plugin FILE_OR_MODULE)"
+    message = f"unknown rule (got {shown(kind)});{did_you_mean(kind, rules)} allowed: {allowed}"
+    return [Mistake(("algorithm", "kind"), message)]
+
+
+# --- writing ------------------------------------------------------------------------------------
+def dump_scenario(scenario: Scenario, files: Mapping[Path, str] | None = None) -> str:
+    """The scenario as YAML with all defaults written out; loading it gives the same scenario.
+
+    ``files`` gives the names to write for the scenario's files; others are written as absolute
+    paths, which hold wherever the YAML is stored.
+    """
+    names = files or {}
+    tree = _tree(scenario, lambda path: names.get(path, str(path.absolute())))
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that would be read as a number; PyYAML would leave `1e-3` bare, for instance."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        try:
+            quoted = not isinstance(plain_value(text), str)
+        except ValueError:
+            quoted = True
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style="'" if quoted else None)
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def scenario_files(scenario: Scenario) -> list[Path]:
+    """The files that a scenario names, each once, in the order of the schema."""
+
+    def walk(value: Any) -> Iterator[Path]:
+        if isinstance(value, Path):
+            yield value
+        elif isinstance(value, BaseModel):
+            for name in type(value).model_fields:
+                yield from walk(getattr(value, name))
+
+    return list(dict.fromkeys(walk(scenario)))
+
+
+def scenario_hash_payload(scenario: Scenario, file_hashes: Mapping[Path, str]) -> dict[str, Any]:
+    """What a result depends on, ready for JSON: files by their hash, no name, no description."""
+    tree = _tree(scenario, lambda path: file_hashes[path])
+    return {key: value for key, value in tree.items() if key not in ("name", "description")}
+
+
+def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:
+    """The scenario as plain values, in the order of the schema, a block's kind first."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, BaseModel):
+            items = {name: plain(getattr(value, name)) for name in type(value).model_fields}
+            return {"kind": items.pop("kind"), **items} if "kind" in items else items
+        return file(value) if isinstance(value, Path) else value
+
+    return plain(scenario)
+
+
+# --- for editors --------------------------------------------------------------------------------
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of a scenario file, for completion and checks in an editor."""
+    schema = _lenient(Scenario.model_json_schema())
+    schema["required"] = ["task", "stop"]  # name and, for the paper's tasks, graph have defaults
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _lenient(schema: Any) -> Any:
+    """anyOf for oneOf, since ``kind`` may be left out; no OpenAPI words, no titles like "Kind"."""
+    if isinstance(schema, list):
+        return [_lenient(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    names = {"oneOf": "anyOf"}
+    left_out = ("discriminator", "title")
+    return {names.get(k, k): _lenient(v) for k, v in schema.items() if k not in left_out}

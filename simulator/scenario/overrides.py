@@ -1,0 +1,151 @@
+"""Overrides: values that replace those of a scenario file before it is validated.
+
+They come from ``load_scenario(path, overrides={"network.drop": 0.3})`` as Python values, or from
+``--set network.drop=0.3`` on the command line as text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simulator.errors import ScenarioError
+from simulator.scenario.algorithm import algorithm_keys
+from simulator.scenario.messages import Mistake, dotted, shown
+from simulator.scenario.yaml_positions import MAX_DEPTH, MAX_DIGITS, KeyPath, check_text, read_yaml
+
+#: Of these only one can be given, so setting one takes the file's other away.
+_EXCLUSIVE = (
+    (("algorithm", "alpha"), ("algorithm", "mu")),
+    (("record", "every"), ("record", "every_communications")),
+    (("stop", "below"), ("stop", "above")),
+)
+
+
+def parse_override(text: str) -> tuple[str, list[Any]]:
+    """The key and the values of ``--set key=VALUES``, where VALUES is a YAML flow sequence.
+
+    >>> parse_override("network.drop=0, 0.2")
+    ('network.drop', [0, 0.2])
+    >>> parse_override("network.latency={kind: pareto, mean: 80 ms, shape: 2.5}")
+    ('network.latency', [{'kind': 'pareto', 'mean': '80 ms', 'shape': 2.5}])
+    """
+    key, equals, values = text.partition("=")
+    key = key.strip()
+    place = f"--set {shown(text)[1:-1]}"
+    if not equals or not key:
+        raise ScenarioError(f"{place}: expected KEY=VALUE, like network.drop=0.2")
+    if not values.strip():
+        raise ScenarioError(f"{place}: the value is missing; write null for none, '' for no text")
+    if values.rstrip().endswith(","):
+        raise ScenarioError(f"{place}: the value after the last comma is missing")
+    read = read_yaml(f"[{values}\n]")  # the line break ends a comment, if there is one
+    if read.faults or not isinstance(read.value, list):
+        message = read.faults[0].message if read.faults else "not valid YAML"
+        raise ScenarioError(f"{place}: {message}")
+    if not read.value:
+        raise ScenarioError(f"{place}: the value is missing")
+    for value in repeated(read.value):
+        raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
+    return key, read.value
+
+
+def apply_overrides(
+    given: dict[str, Any], overrides: Mapping[str, Any]
+) -> tuple[set[KeyPath], list[Mistake]]:
+    """Change ``given`` in place; return the paths set, and what could not be.
+
+    Whole blocks come before single keys of theirs, in whichever order they are named.  Another
+    ``algorithm.kind`` takes away what the file says of the old one and the new one does not have.
+    """
+    paths: dict[KeyPath, Any] = {}
+    mistakes = []
+    for key, value in overrides.items():
+        path = tuple(key.split(".")) if isinstance(key, str) else ("",)
+        if not all(path):
+            mistakes.append(Mistake((str(key),), "not a key; expected one like network.drop"))
+            continue
+        try:
+            paths[path] = plain(value)
+        except ValueError as error:
+            mistakes.append(Mistake(path, str(error)))
+    before = _kind(given)
+    for path_set, value in sorted(paths.items(), key=lambda item: len(item[0])):
+        problem = _set(given, path_set, value)
+        if problem:
+            mistakes.append(Mistake(path_set, problem))
+    for pair in _EXCLUSIVE:
+        for chosen, other in (pair, pair[::-1]):
+            block = given.get(other[0])
+            if paths.get(chosen) is not None and other not in paths and isinstance(block, dict):
+                block.pop(other[1], None)
+    if ("algorithm", "kind") in paths:
+        # The file's keys that only its own kind has go with that kind.
+        for key in algorithm_keys(before) - algorithm_keys(_kind(given)):
+            if ("algorithm", key) not in paths:
+                given["algorithm"].pop(key, None)
+    return {*paths, *(mistake.path for mistake in mistakes)}, mistakes
+
+
+def _kind(given: dict[str, Any]) -> Any:
+    algorithm = given.get("algorithm")
+    return algorithm.get("kind", "mp") if isinstance(algorithm, dict) else "mp"
+
+
+def _set(given: dict[str, Any], path: KeyPath, value: Any) -> str | None:
+    """Set one value; blocks on the way are made where there are none."""
+    block: Any = given
+    for depth, key in enumerate(path[:-1], 1):
+        if block.get(key) is None:
+            block[key] = {}
+        block = block[key]
+        if not isinstance(block, dict):
+            name = dotted(path[:depth])
+            return f"{name} is a plain value ({shown(block)}), not a block; set {name} as a whole"
+    block[path[-1]] = value
+    return None
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """A value as YAML could have given it; ValueError for one that no file can hold."""
+    if depth > MAX_DEPTH:
+        raise ValueError(f"must not be nested in more than {MAX_DEPTH} levels")
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise ValueError("the keys of a block must be text")
+        return {key: plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item, depth + 1) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"must be a finite number (got {value})")
+    if isinstance(value, int) and value.bit_length() > MAX_DIGITS * 3:
+        raise ValueError(f"must be a number of at most {MAX_DIGITS} digits")
+    if isinstance(value, str | Path):
+        check_text(str(value))
+        return str(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise ValueError(f"cannot be of Python's type {type(value).__name__}")
+
+
+def repeated(values: list[Any]) -> list[Any]:
+    """Those that came before, as YAML values: Python's true is 1, YAML's is not."""
+    plain_ones: set[tuple[bool, Any]] = set()
+    blocks: list[Any] = []
+    again = []
+    for value in values:
+        known: Any = blocks if isinstance(value, dict | list) else plain_ones
+        item = value if known is blocks else (isinstance(value, bool), value)
+        if item in known:
+            again.append(value)
+        elif known is blocks:
+            blocks.append(value)
+        else:
+            plain_ones.add(item)
+    return again

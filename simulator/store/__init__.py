@@ -1,0 +1,1 @@
+"""Results on disk: complete or not there, checked when they are read."""

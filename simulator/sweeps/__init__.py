@@ -1,0 +1,1 @@
+"""Many runs: plans, workers, comparisons, tables."""

@@ -1,0 +1,184 @@
+"""Sweeps: all runs of a grid of values and seeds, computed once, kept in the common store.
+
+Each run is an ordinary result (``results/<name>-<hash8>/``), so that a sweep which was killed goes
+on where it was.  Its tables and figures live in ``results/sweeps/<name>-<hash8>/``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from simulator.errors import SimulatorError
+from simulator.runs.plugins import Plugin
+from simulator.store.drafts import replacing
+from simulator.store.store import (
+    RESULTS_VERSION,
+    SCHEMA_VERSION,
+    Store,
+    hash_of,
+    place_in,
+    software,
+    write_manifest,
+)
+from simulator.sweeps.plan import MOST_RUNS, Plan, Request, label, make_plan, read_request
+from simulator.sweeps.tables import curves_table, runs_table, summary_table
+from simulator.sweeps.work import Progress, Run, complete, unfinished
+from simulator.sweeps.workers import crew_for
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The tables of a sweep (``sweep_tables`` describes their columns) and where they are."""
+
+    folder: Path
+    #: Swept keys and their values.
+    axes: dict[str, list[Any]]
+    #: One row a run; mean and 95 % interval a combination; the same along time and communications.
+    runs: pd.DataFrame
+    summary: pd.DataFrame
+    curves: pd.DataFrame
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed; ``runs.reason`` says why."""
+        return int((self.runs["status"] == "failed").sum())
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The runs of a plan: where each one is, its hash, and the reasons of those that failed."""
+
+    plan: Plan
+    folders: list[Path]
+    hashes: list[str]
+    failures: dict[int, str] = field(default_factory=dict)
+    reused: int = 0
+
+
+def sweep(
+    scenario: str | os.PathLike[str],
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    seeds: int | None = None,
+    target: str | None = None,
+    max_runs: int = MOST_RUNS,
+    jobs: int | None = None,
+    dask: str | None = None,
+    out: Path | str = "results",
+    plugin: Plugin | None = None,
+    force: bool = False,
+    figures: bool = True,
+    progress: Progress | None = None,
+) -> Sweep:
+    """Run every combination of a grid with several seeds; results in the store are reused.
+
+    ``scenario`` is a scenario file or a sweep file.  Runs go to ``jobs`` local processes (as many
+    as there are cores by default) or to the Dask cluster at the address ``dask``.  More than
+    ``max_runs`` are refused.
+
+    >>> from simulator import sweep
+    >>> drops = sweep("scenarios/moons.yaml", {"network.drop": [0, 0.5]}, seeds=5)  # doctest: +SKIP
+    >>> drops.summary[["network.drop", "l2_error", "l2_error_low"]]  # doctest: +SKIP
+    """
+    request = requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target)
+    request = replace(request, max_runs=max_runs)
+    plan = make_plan(request, plugin)
+    computed = compute(
+        plan, Store(out), plugin=plugin, jobs=jobs, dask=dask, force=force, progress=progress
+    )
+    return write_sweep(computed, Store(out), figures=figures)
+
+
+def requested(
+    file: Path,
+    settings: Iterable[tuple[str, Sequence[Any]]],
+    *,
+    seeds: int | None = None,
+    target: str | None = None,
+) -> Request:
+    """What a file and the settings beside it ask for; a setting goes before the file's own."""
+    request = read_request(file).with_settings(settings)
+    if seeds is not None:
+        if seeds < 1:
+            raise SimulatorError(f"--seeds: must be at least 1 (got {seeds})")
+        request = replace(request, seeds=seeds)
+    return request if target is None else replace(request, target=target)
+
+
+def compute(
+    plan: Plan,
+    store: Store,
+    *,
+    plugin: Plugin | None = None,
+    jobs: int | None = None,
+    dask: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> Computed:
+    """Compute the runs that the store does not have; this process alone writes to the store."""
+    if jobs is not None and jobs < 1:
+        raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
+    runs = [Run(run.scenario, store, plugin) for run in plan.runs]
+    missing = list(range(len(runs))) if force else unfinished(runs)
+    failures: dict[int, str] = {}
+    if missing:
+        store.check_writable()
+        with crew_for(min(jobs or os.cpu_count() or 1, len(missing)), dask) as crew:
+            failures = complete(runs, missing, crew, force=force, progress=progress)
+    folders, hashes = [run.place for run in runs], [run.full_hash for run in runs]
+    return Computed(plan, folders, hashes, failures, reused=len(runs) - len(missing))
+
+
+def write_sweep(computed: Computed, store: Store, figures: bool = True) -> Sweep:
+    """The tables and figures of a sweep, in its own folder."""
+    result = tables(computed, store, "sweep")
+    with replacing(result.folder) as draft:
+        frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
+        write_tables(computed, draft, "sweep", **frames)
+        if figures:
+            from simulator.figures.sweep import draw_sweep
+
+            draw_sweep(result, draft)
+    return result
+
+
+def tables(computed: Computed, store: Store, what: str) -> Sweep:
+    """The tables of a sweep, read from the store."""
+    plan, folders, failures = computed.plan, computed.folders, computed.failures
+    runs = runs_table(plan, store, folders, failures)
+    return Sweep(
+        folder=place_in(store.root / "sweeps", plan.name, _digest(computed, what)),
+        axes=plan.axes,
+        runs=runs,
+        summary=summary_table(plan, runs),
+        curves=curves_table(plan, store, folders, failures),
+    )
+
+
+def write_tables(computed: Computed, folder: Path, what: str, **frames: pd.DataFrame) -> None:
+    """Every table as CSV, and what made them."""
+    for name, frame in frames.items():
+        frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
+    plan = computed.plan
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "results_version": RESULTS_VERSION,
+        "hash": _digest(computed, what),
+        "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
+        "runs": [place.name for place in computed.folders],
+        "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
+        "software": software(),
+    }
+    write_manifest(folder, manifest)
+
+
+def _digest(computed: Computed, what: str) -> str:
+    """A sweep is its runs and the keys by which they are told apart."""
+    values = [[label(value) for value in run.values.values()] for run in computed.plan.runs]
+    return hash_of([what, list(computed.plan.axes), computed.hashes, values])

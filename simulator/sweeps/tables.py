@@ -1,0 +1,197 @@
+"""The tables of a sweep: one tidy row a run, curves and means with 95 % intervals over seeds.
+
+They are read from the store and sorted as the plan is, so that they are the same bytes whatever
+the number of workers and the order in which runs ended.  No wall-clock time is in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import stats
+
+from simulator.problem.problem import Floats
+from simulator.store.store import Store
+from simulator.sweeps.plan import Plan, label
+
+METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
+_COUNTS = ("communications", "delivered", "dropped", "stale", "skipped", "bytes")
+#: Points of a curve between its start and its end.
+_POINTS = 200
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
+    """Mean and Student t interval along the first axis; the interval of one value is NaN."""
+    samples = np.asarray(values, dtype=float)
+    n = len(samples)
+    mean = samples.mean(axis=0)
+    if n < 2:
+        unknown = np.full_like(mean, np.nan)
+        return mean, unknown, unknown
+    with np.errstate(invalid="ignore"):  # what never happens has an infinite mean, no interval
+        half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
+    return mean, mean - half, mean + half
+
+
+# --- runs.csv -----------------------------------------------------------------------------------
+def runs_table(
+    plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
+) -> pd.DataFrame:
+    """One row a run.
+
+    A run with a target that it did not reach has empty times to target: it is censored at its
+    ``simulated_time``.
+    """
+    rows = []
+    for number, (run, folder) in enumerate(zip(plan.runs, folders, strict=True)):
+        row: dict[str, Any] = {key: label(value) for key, value in run.values.items()}
+        row |= {"seed": run.scenario.seed, "status": "done", "reason": None}
+        if number in failures:
+            row |= {"status": "failed", "reason": failures[number]}
+        else:
+            row |= _figures_of(store.manifest(folder)["summary"])
+            row["folder"] = folder.name
+        rows.append(row)
+    names = ["seed", "status", "reason", *_COUNTS, "simulated_time", *METRICS]
+    names += ["target", "level", "target_checked", "time_to_target", "communications_to_target"]
+    given = {name for row in rows for name in row}
+    shown = [name for name in names if name not in METRICS or name in given]
+    table = pd.DataFrame(rows).reindex(columns=[*plan.axes, *shown, "folder"])
+    integers = ["seed", *_COUNTS, "communications_to_target"]
+    floats = ["simulated_time", "level", "time_to_target", *(set(METRICS) & set(shown))]
+    return table.astype(dict.fromkeys(integers, "Int64") | dict.fromkeys(floats, "float64"))
+
+
+def _figures_of(summary: dict[str, Any]) -> dict[str, Any]:
+    row = {name: summary[name] for name in (*_COUNTS, "simulated_time")}
+    row |= {name: summary["metrics"]["final"].get(name) for name in METRICS}
+    row = {name: value for name, value in row.items() if value is not None}
+    target = summary["target"]
+    if target is not None:
+        row |= {
+            "target": target["metric"],
+            "level": target["level"],
+            # Other metrics than distance and l2_error are only looked at when a sample is taken.
+            "target_checked": "at updates" if target["exact"] else "at samples",
+            "time_to_target": target["time"],
+            "communications_to_target": target["communications"],
+        }
+    return row
+
+
+def censored(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which finished runs had a target and did not reach it."""
+    return (runs["status"] == "done") & runs["target"].notna() & runs["time_to_target"].isna()
+
+
+def never(runs: pd.DataFrame) -> pd.Series[bool]:
+    """Which of them never would: nobody sends, as in a baseline, and nothing changes."""
+    return censored(runs) & (runs["simulated_time"] == 0) & (runs["communications"] == 0)
+
+
+def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
+    """Time and communications to target, where a censored run enters with its end.
+
+    One that would never reach it has infinity.
+    """
+    has_target, hopeless = runs["target"].notna(), never(runs)
+    ends = {"time_to_target": "simulated_time", "communications_to_target": "communications"}
+    return pd.DataFrame(
+        {
+            name: runs[name]
+            .astype("float64")
+            .where(runs[name].notna(), runs[end])
+            .mask(hopeless, np.inf)
+            .where(has_target)
+            for name, end in ends.items()
+        }
+    ).astype("float64")
+
+
+# --- summary.csv --------------------------------------------------------------------------------
+def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
+    """Mean and 95 % interval over seeds of each combination.
+
+    Failed runs are counted and left out.  A run that did not reach its target counts as censored
+    and enters the time to target with its end: the mean is then a lower bound.
+    """
+    late, entering = censored(runs), times_or_limits(runs)
+    metrics = [name for name in METRICS if name in runs]
+    measures = ["communications", "bytes", "simulated_time", *metrics, *entering]
+    rows = []
+    for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
+        done = here & (runs["status"] == "done").to_numpy()
+        row: dict[str, Any] = {key: label(value) for key, value in values.items()}
+        row |= {"runs": int(here.sum()), "failed": int(here.sum() - done.sum())}
+        row |= {"censored": int(late[done].sum())}
+        for name in measures:
+            column = entering[name] if name in entering else runs[name].astype("float64")
+            sample = column[done].to_numpy()
+            if not len(sample) or np.isnan(sample).any():
+                continue
+            mean, low, high = mean_interval(sample)
+            row |= {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
+        rows.append(row)
+    columns = [f"{name}{end}" for name in measures for end in ("", "_low", "_high")]
+    names = [*plan.axes, "runs", "failed", "censored", *columns]
+    return pd.DataFrame(rows).reindex(columns=names)
+
+
+def _by_combination(plan: Plan) -> list[np.ndarray]:
+    """For each combination, which of the runs are its own."""
+    numbers = np.array([run.combination for run in plan.runs])
+    return [numbers == number for number in range(int(numbers[-1]) + 1)]
+
+
+# --- curves.csv ---------------------------------------------------------------------------------
+def curves_table(
+    plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
+) -> pd.DataFrame:
+    """Every metric against time and against communications: mean and 95 % interval over seeds.
+
+    Metrics are step functions: at each x a run has the value of its last sample, also after its
+    end, and nothing is interpolated.
+    """
+    blocks = []
+    for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
+        done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
+        traces = [store.trace(folders[number]) for number in done]
+        for axis in ("time", "communications") if traces else ():
+            block = _curve(traces, axis)
+            block.insert(0, "runs", len(traces))
+            block.insert(0, "axis", axis)
+            for key, value in reversed(values.items()):
+                block.insert(0, key, [label(value)] * len(block))
+            blocks.append(block)
+    if not blocks:
+        return pd.DataFrame(columns=[*plan.axes, "axis", "runs", "x"])
+    table = pd.concat(blocks, ignore_index=True)
+    metrics = [f"{m}{end}" for m in METRICS if m in table for end in ("", "_low", "_high")]
+    return table[[*plan.axes, "axis", "runs", "x", *metrics]]
+
+
+def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -> Floats:
+    """Metrics (points, metrics) of the last sample at or before each x."""
+    rows = np.searchsorted(trace[axis].to_numpy(), x, side="right") - 1
+    return trace[metrics].to_numpy()[rows]
+
+
+def _curve(traces: list[pd.DataFrame], axis: str) -> pd.DataFrame:
+    end = max(float(trace[axis].iloc[-1]) for trace in traces)
+    x = np.linspace(0.0, end, _POINTS + 1) if end > 0 else np.zeros(1)
+    metrics = [name for name in METRICS if all(name in trace for trace in traces)]
+    values = [last_values(trace, axis, x, metrics) for trace in traces]
+    mean, low, high = mean_interval(np.stack(values))
+    columns: dict[str, Floats] = {"x": x}
+    for number, name in enumerate(metrics):
+        columns |= {
+            name: mean[:, number],
+            f"{name}_low": low[:, number],
+            f"{name}_high": high[:, number],
+        }
+    return pd.DataFrame(columns)

@@ -1,0 +1,1 @@
+"""The global view that no agent has: objectives, their minimisers, metrics."""

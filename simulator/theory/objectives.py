@@ -1,0 +1,182 @@
+"""The objectives and their minimisers, from the global view that no agent has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array, diags_array, triu
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import cg
+
+from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
+from simulator.problem.problem import DataSets, Floats, Problem
+from simulator.theory.central import minimise
+
+#: Numbers in one block of an edge sum: 8 MB whatever the size of the graph.
+BLOCK = 1 << 20
+#: Up to so many agents, or on a denser graph than 1/10, model propagation is solved directly.
+DIRECT_AGENTS = 4000
+
+
+class Objective:
+    """What an algorithm minimises, as a function of Θ (n, p).
+
+    ``mp``, equation 4:  Q_MP(Θ) = ½ (Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii c_i‖θ_i − θ_i^sol‖²)
+
+    ``cl``, equation 7:  Q_CL(Θ) = Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii L_i(θ_i)
+    """
+
+    def __init__(self, problem: Problem, mu: float, kind: Literal["mp", "cl"]):
+        self.problem, self.mu, self.kind = problem, mu, kind
+        upper = triu(problem.W, k=1, format="coo")
+        self.first, self.second = upper.coords
+        self.weights = upper.data
+        self.owner = _owners(problem.data)
+
+    def __call__(self, Theta: Floats) -> float:
+        """Q(Θ)."""
+        if self.kind == "mp":
+            return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
+        return self.smoothness(Theta) + self.mu * self._loss(Theta)
+
+    def smoothness(self, Theta: Floats) -> float:
+        """Σ_{i<j} W_ij‖θ_i − θ_j‖², from the differences: ΘᵀLΘ would cancel near consensus."""
+        total, block = 0.0, max(1, BLOCK // Theta.shape[1])
+        for start in range(0, len(self.weights), block):
+            edges = slice(start, start + block)
+            difference = Theta[self.first[edges]] - Theta[self.second[edges]]
+            total += float(self.weights[edges] @ np.einsum("ep,ep->e", difference, difference))
+        return total
+
+    def _attachment(self, Theta: Floats) -> float:
+        """Σ_i D_ii c_i‖θ_i − θ_i^sol‖²."""
+        problem = self.problem
+        distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
+        return float((problem.D * problem.confidence) @ distances)
+
+    def _loss(self, Theta: Floats) -> float:
+        """Σ_i D_ii L_i(θ_i)."""
+        problem, data = self.problem, self.problem.data
+        models = Theta[self.owner]
+        predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
+        return float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+
+
+def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) -> Floats:
+    """The minimiser (n, p) of Q_MP, Proposition 1's closed form.
+
+    Multiplied by D/α it reads (D − W + μ D C) Θ = μ D C Θ^sol, and in Φ = D^½ Θ
+
+        (I − D^−½ W D^−½ + μ C) Φ = μ C D^½ Θ^sol,
+
+    which is positive definite and well scaled.  Agents without neighbours keep their models.
+    """
+    _require_data(W, confidence)
+    degrees = np.asarray(W.sum(axis=1), dtype=float).ravel()
+    linked = np.flatnonzero(degrees > 0)
+    Theta = solitary.copy()
+    if len(linked) == 0:
+        return Theta
+    root = np.sqrt(degrees[linked])
+    c = confidence[linked]
+    similarity = csr_array(W[linked][:, linked])
+    matrix = diags_array(1.0 + mu * c) - diags_array(1 / root) @ similarity @ diags_array(1 / root)
+    right = (mu * c * root)[:, None] * solitary[linked]
+    n = len(linked)
+    if n <= DIRECT_AGENTS or similarity.nnz > n * n / 10:
+        with _solvable():
+            Phi = cho_solve(cho_factor(matrix.toarray(), overwrite_a=True), right)
+    else:
+        Phi = np.column_stack([_conjugate_gradients(csr_array(matrix), r) for r in right.T])
+    Theta[linked] = Phi / root[:, None]
+    return Theta
+
+
+def cl_optimum(problem: Problem, mu: float) -> Floats:
+    """The minimiser (n, p) of Q_CL, or one of them where there are several.
+
+    Agents without neighbours do not occur in Q_CL, as D_ii = 0; they keep their solitary models.
+    """
+    data, linked = problem.data, problem.D > 0
+    Theta = problem.solitary.copy()
+    if not linked.any():
+        return Theta
+    owner = _owners(data)
+    used = linked[owner]
+    number = np.cumsum(linked) - 1
+    degrees = problem.D[linked]
+    laplacian = diags_array(degrees) - problem.W[linked][:, linked]
+    with _solvable():
+        Theta[linked] = minimise(
+            csr_array(2.0 * laplacian),
+            problem.loss,
+            None if data.X is None else data.X[used],
+            data.y[used],
+            number[owner[used]],
+            mu * problem.D[owner[used]],
+        )
+    return Theta
+
+
+@contextmanager
+def _solvable() -> Iterator[None]:
+    """What LAPACK says of a matrix that overflow or rounding has spoilt, in plain words."""
+    try:
+        yield
+    except (np.linalg.LinAlgError, ValueError) as error:
+        raise NoOptimumError(
+            f"the optimum cannot be computed ({error}): the trade-off, the weights and the data "
+            "differ too much in size"
+        ) from None
+
+
+def consensus_model(problem: Problem, ridge: float) -> Floats:
+    """The one model (p,) for all that minimises Σ_i L_i(θ), equation 2.
+
+    It is the solitary model of an agent who has everybody's data, with the same ridge.  For some
+    losses a device's own method, coordinate descent, is too slow on so many points.
+    """
+    data = problem.data
+    with _solvable():
+        if not problem.loss.slow_on_many:
+            return problem.loss.fit(data.X, data.y, ridge, problem.p)
+        everybody = np.zeros(len(data.y), dtype=np.int64)
+        return minimise(
+            csr_array(np.array([[ridge]])),
+            problem.loss,
+            data.X,
+            data.y,
+            everybody,
+            np.ones(len(data.y)),
+        )[0]
+
+
+def _owners(data: DataSets) -> NDArray[np.int64]:
+    """The agent of each point."""
+    return np.repeat(np.arange(len(data)), data.sizes)
+
+
+def _require_data(W: csr_array, confidence: Floats) -> None:
+    """Without any confidence in a connected component, nothing determines its models."""
+    _, component = connected_components(W, directed=False)
+    sizes = np.bincount(component)
+    trust = np.bincount(component, weights=confidence)
+    if np.any((sizes > 1) & (trust == 0)):
+        worst = int(np.flatnonzero((sizes > 1) & (trust == 0))[0])
+        agent = int(np.flatnonzero(component == worst)[0])
+        raise ScenarioError(
+            f"none of the {sizes[worst]} agents connected with agent {agent} has any data; "
+            "every connected part of the graph needs an agent with data"
+        )
+
+
+def _conjugate_gradients(matrix: csr_array, right: Floats) -> Floats:
+    solution, failed = cg(matrix, right, rtol=1e-12, atol=0.0, maxiter=100_000)
+    if failed:
+        raise SimulatorError("conjugate gradients did not reach the optimum of Q_MP to 1e-12")
+    return np.asarray(solution)
