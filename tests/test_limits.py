@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulator.setup import prepare
 
 from simulator import machine
+from simulator.engines.setup import prepare
 from simulator.errors import NoOptimumError, ScenarioError
 from simulator.problem import generators
 from simulator.problem.generators import generate

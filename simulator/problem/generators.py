@@ -145,7 +145,7 @@ def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges
 def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
     room = min(memory(), _room(n))
     task = {"name": name, "arguments": arguments, "n": n, "where": where, "room": room}
-    here = str(Path(__file__).resolve().parent.parent)
+    here = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     path = here if not others else os.pathsep.join((here, others))
     try:
