@@ -16,6 +16,7 @@ from simulator.engines.compiled.engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
 from simulator.errors import DivergenceError
 from simulator.runs.run import Result, run
+from simulator.scenario.algorithm import NormalStart
 from simulator.scenario.schema import Scenario
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
@@ -210,8 +211,10 @@ def test_messages_outgrow_the_pool():
 
 
 def test_divergence_is_reported_alike():
-    huge = {"kind": "normal", "scale": 1e308}
-    scenario = build(MEANS, algorithm__start=huge, network={"latency": 0.1})
+    scenario = build(MEANS, network={"latency": 0.1})
+    huge = NormalStart.model_construct(kind="normal", scale=1e308)  # more than a file may say
+    algorithm = scenario.algorithm.model_copy(update={"start": huge})
+    scenario = scenario.model_copy(update={"algorithm": algorithm})
     errors = []
     for engine in ("simpy", "compiled"):
         with np.errstate(all="ignore"), pytest.raises(DivergenceError) as error:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from simulator.setup import prepare
 
 from simulator import machine
+from simulator.engines.setup import prepare
 from simulator.errors import NoOptimumError, ScenarioError
 from simulator.problem import generators
 from simulator.problem.generators import generate
@@ -169,15 +169,21 @@ def test_a_graph_is_the_same_in_a_process_of_its_own(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("path_graph", {"n": 3 * 10**8}),
+        ("full_rary_tree", {"r": 2, "n": 3 * 10**8}),
         ("random_geometric_graph", {"radius": 0.5, "dim": 10**9}),
-        ("complete_graph", {"n": 10**5}),
     ],
 )
 def test_a_generator_that_grows_too_large_is_stopped(name, arguments, monkeypatch):
     monkeypatch.setattr(generators, "_room", lambda n: 2e7)
     with pytest.raises(ScenarioError, match=r"needs more than 0\.02 GB for 12 agents and was stop"):
         generate(name, arguments, 12, 0)
+
+
+@pytest.mark.parametrize("n", [3 * 10**8, 10**30])
+def test_more_nodes_than_agents_are_refused_before_they_are_made(n):
+    for name in generators._QUICK:
+        with pytest.raises(ScenarioError, match=r"nodes or more for 12 agents"):
+            generate(name, {"n": n}, 12, 0)
 
 
 def test_a_generator_that_takes_too_long_is_stopped(monkeypatch):

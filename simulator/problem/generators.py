@@ -30,7 +30,7 @@ Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
 
 #: Seconds that a generator may take.
 PATIENCE = 60.0
-#: Their work is at most some n² times their other numbers.
+#: Their work is at most some n² times their other numbers, and n is at most their nodes' number.
 _QUICK = {
     "barabasi_albert_graph",
     "barbell_graph",
@@ -83,6 +83,9 @@ def generate(name: str, given: Mapping[str, Any], n: int, seed: int) -> tuple[st
         del filled["n"]
     arguments = {k: v for k, v in filled.items() if k in signature.parameters} | dict(given)
     where = f"graph: {name}{signature}"
+    nodes = arguments.get("n", 0)
+    if name in _QUICK and isinstance(nodes, int | float) and nodes > n:  # no need to make it
+        raise ScenarioError(f"{where} gives {nodes:.15g} nodes or more for {n} agents")
     make = _edges if _is_quick(name, arguments) else _edges_elsewhere
     return where, make(name, arguments, n, where)
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from agents.rule import SOLVE_THEN_ANSWER
+from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
@@ -60,7 +60,7 @@ def _clocks_advance(setup: Setup) -> None:
 def _messages_fit(setup: Setup) -> None:
     """The messages that are on their way at a time fit into memory."""
     scenario, network = setup.scenario, setup.scenario.network
-    rate = 2 * float(setup.rates.sum())
+    rate = _sent_by_ticks(setup)
     most = min(rate * (scenario.stop.time or math.inf), scenario.stop.communications or math.inf)
     under_way = rate * network.latency.mean_value
     if setup.latency_factors is not None:
@@ -101,10 +101,9 @@ def _most_communications_a_second(setup: Setup) -> float:
     least = [1.0 if factor is None else float(factor.min()) for factor in factors]
     computing = least[1] * scenario.compute.time.mean_value
     if scenario.algorithm.mode == "async":
-        ticking = 2 * float(setup.rates.sum())  # a request and a reply
-        if (
-            setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0
-        ):  # every message follows a solve
+        ticking = _sent_by_ticks(setup)
+        if setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0:
+            # Every message follows a solve.
             return min(ticking, len(setup.rates) / computing)
         return ticking
     network = scenario.network
@@ -116,6 +115,13 @@ def _most_communications_a_second(setup: Setup) -> float:
     if shortest == 0 or most == 1:
         return 0.0
     return len(setup.neighbours) / (1 - most) / shortest
+
+
+def _sent_by_ticks(setup: Setup) -> float:
+    """Communications a second in the mean, if no tick is skipped and no message lost."""
+    if setup.rule.protocol == TELL:
+        return float(setup.rates @ np.diff(setup.indptr))
+    return 2 * float(setup.rates.sum())  # a request and a reply
 
 
 def _least_communications(setup: Setup) -> float:
