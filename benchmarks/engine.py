@@ -19,11 +19,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from simulator.setup import RULES, Setup, prepare
-
+from agents.rules import RULES
 from benchmarks.baseline import deliveries
 from benchmarks.ceiling import ceiling
+from simulator.engines.setup import Setup, prepare
 from simulator.problem.build import build_problem
+from simulator.runs.plugins import schema_for
 from simulator.runs.run import start_engine
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
@@ -39,7 +40,7 @@ def knn(k: int) -> dict:
 
 
 def moons(graph: dict, seconds: float, engine: str = "simpy") -> Scenario:
-    return Scenario.model_validate(
+    return schema_for().model_validate(
         {
             "name": "bench",
             "engine": engine,
@@ -54,7 +55,7 @@ def moons(graph: dict, seconds: float, engine: str = "simpy") -> Scenario:
 
 def separators(seconds: float, engine: str) -> Scenario:
     """admm with the hinge loss, p = 50."""
-    return Scenario.model_validate(
+    return schema_for().model_validate(
         {
             "name": "bench",
             "engine": engine,

@@ -30,16 +30,16 @@ DELIVERIES = 4e6  # the same work at every size, about
 
 def measure(n: int) -> dict[str, float]:
     """Set up a run of n agents, let it run, take a sample."""
-    from simulator.setup import RULES, prepare
-
+    from agents.rules import RULES
+    from simulator.engines.setup import prepare
     from simulator.problem.build import build_problem
     from simulator.runs.run import sample, start_engine
-    from simulator.scenario.schema import Scenario
     from simulator.seeds import Streams
-    from simulator.theory.metrics import Metrics
+    from simulator.runs.plugins import schema_for
+    from simulator.theory.metrics import View
 
     seconds = DELIVERIES / (1.71 * n)
-    scenario = Scenario.model_validate(
+    scenario = schema_for().model_validate(
         {
             "name": "scale",
             "engine": "compiled",
@@ -64,7 +64,7 @@ def measure(n: int) -> dict[str, float]:
     running = time.perf_counter() - started
     delivered = engine.counters()["delivered"] - delivered
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    metrics = Metrics(scenario, problem, None)
+    metrics = View(scenario, problem)
     started = time.perf_counter()
     sample(engine, metrics)
     edges = problem.W.nnz

@@ -13,9 +13,11 @@ from scipy import stats
 from agents.gossip import AnswersThenSolves
 from agents.messages import HELLO, REQUEST, Message, Sheets
 from simulator.engines.reference.network import Links, Timeline, loss_model
-from simulator.scenario.schema import GilbertElliott, Network, RateLoss
+from simulator.runs.plugins import schema_for
+from simulator.scenario.schema import GilbertElliott, RateDrop
 from simulator.seeds import Streams
 
+NETWORK = schema_for().model_fields["network"].annotation
 #: Each statistical test fails by chance with a probability of about 1e-5; seeds are fixed anyway.
 SURE = 1e-5
 SIGMAS = 4.4
@@ -25,7 +27,7 @@ def links(config: dict, edges: int = 1, seed: int = 0, size: int = 100, factors=
     """A network whose deliveries are logged as (time, edge)."""
     env, log = Timeline(), []
     setup = SimpleNamespace(
-        scenario=SimpleNamespace(network=Network.model_validate(config)),
+        scenario=SimpleNamespace(network=NETWORK.model_validate(config)),
         streams=Streams(seed),
         owners=np.zeros(edges, dtype=np.int64),
         latency_factors=factors,
@@ -221,8 +223,8 @@ def test_what_is_in_flight_is_counted_in_the_queue():
 
 
 def test_rate_loss_extremes():
-    never = loss_model(RateLoss(rate=0.0), np.random.default_rng(0), 1)
-    always = loss_model(RateLoss(rate=1.0), np.random.default_rng(0), 1)
+    never = loss_model(RateDrop(rate=0.0), np.random.default_rng(0), 1)
+    always = loss_model(RateDrop(rate=1.0), np.random.default_rng(0), 1)
     assert not any(never(0, 0.0) for _ in range(1000))
     assert all(always(0, 0.0) for _ in range(1000))
 

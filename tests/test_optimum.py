@@ -16,8 +16,8 @@ import simulator.theory.objectives
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
-from simulator.scenario.schema import Scenario
-from simulator.theory.objectives import Objective, cl_optimum, consensus_model, mp_optimum
+from simulator.runs.plugins import schema_for
+from simulator.theory.objectives import Collaboration, Propagation, cl_optimum, consensus_model, mp_optimum
 from tests.conftest import LINEAR, problem_of
 
 NAMES = list(LOSSES)
@@ -109,8 +109,8 @@ def test_objectives_equal_double_loops(rng, monkeypatch):
         for i in range(7)
     )
     q_mp = 0.5 * (naive_smoothness(W, Theta) + mu * attachment)
-    assert Objective(problem, mu, "mp")(Theta) == pytest.approx(q_mp, rel=1e-13)
-    assert Objective(problem, mu, "cl")(Theta) == pytest.approx(
+    assert Propagation(problem, mu)(Theta) == pytest.approx(q_mp, rel=1e-13)
+    assert Collaboration(problem, mu)(Theta) == pytest.approx(
         naive_q_cl(problem, mu, Theta), rel=1e-13
     )
 
@@ -119,7 +119,7 @@ def test_objective_of_means(rng):
     problem = make_problem(rng, "quadratic", n=5, p=1)
     means = replace(problem, data=DataSets(None, problem.data.y, problem.data.offsets))
     Theta = rng.normal(size=(5, 1))
-    assert Objective(means, 2.0, "cl")(Theta) == pytest.approx(
+    assert Collaboration(means, 2.0)(Theta) == pytest.approx(
         naive_q_cl(means, 2.0, Theta), rel=1e-13
     )
 
@@ -128,7 +128,7 @@ def test_smoothness_does_not_cancel_near_consensus(rng):
     problem = make_problem(rng, n=5)
     Theta = 1e6 + 1e-6 * rng.integers(-9, 9, (5, 2))
     exact = naive_smoothness(problem.W.toarray(), Theta)
-    assert 0 < Objective(problem, 1.0, "cl").smoothness(Theta) == pytest.approx(exact, rel=1e-12)
+    assert 0 < Collaboration(problem, 1.0).smoothness(Theta) == pytest.approx(exact, rel=1e-12)
 
 
 # --- model propagation ---------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_cl_optimum_where_one_model_satisfies_all(rng):
     problem = make_problem(rng, "hinge", n=10, p=3, sizes=[4] * 10, X=X)
     problem.data.y[:] = np.sign(X @ truth)
     Theta = cl_optimum(problem, 0.5)
-    assert Objective(problem, 0.5, "cl")(Theta) < 1e-12
+    assert Collaboration(problem, 0.5)(Theta) < 1e-12
     with pytest.raises(SimulatorError, match="no minimiser"):
         cl_optimum(replace(problem, loss=LOSSES["logistic"]()), 0.5)
 
@@ -317,5 +317,5 @@ def test_consensus_model_of_as_many_dimensions_as_points_that_conflict(rng):
 def test_consensus_model_with_a_point_that_hardly_misses_its_margin():
     """Here 51 margins in 50 dimensions are 1 up to 1e-9; penalties up to 1e9 did not part them."""
     task = {"kind": "linear_classification", "agents": 100, "dimension": 50}
-    problem = problem_of(Scenario.model_validate({**LINEAR, "seed": 50, "task": task}))
+    problem = problem_of(schema_for().model_validate({**LINEAR, "seed": 50, "task": task}))
     assert unbalanced(problem, consensus_model(problem, 0.01), 0.01) < 1e-6

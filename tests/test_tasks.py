@@ -17,7 +17,7 @@ from agents.losses import LOSSES
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Problem
 from simulator.problem.tasks import build_problem, confidence
-from simulator.scenario.schema import Scenario
+from simulator.runs.plugins import schema_for
 from simulator.seeds import NAMES, Streams
 
 LEVEL = 1e-4
@@ -27,7 +27,7 @@ STATIONS = Path(__file__).parent.parent / "scenarios" / "data"
 def build(task: dict, graph: dict | None = None, seed: int = 0, **algorithm) -> Problem:
     values = {"name": "t", "seed": seed, "task": task, "stop": {"time": 1.0}}
     values |= {"algorithm": algorithm} | ({} if graph is None else {"graph": graph})
-    return build_problem(Scenario.model_validate(values), Streams(seed))
+    return build_problem(schema_for().model_validate(values), Streams(seed))
 
 
 def moons(agents: int = 300, **task) -> Problem:
