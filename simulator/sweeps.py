@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from simulator.checked import hash_of
 from simulator.drafts import replacing
 from simulator.errors import SimulatorError
 from simulator.plugins import Plugin
@@ -21,7 +22,6 @@ from simulator.store import (
     RESULTS_VERSION,
     SCHEMA_VERSION,
     Store,
-    hash_of,
     place_in,
     software,
     write_manifest,

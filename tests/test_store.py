@@ -21,13 +21,14 @@ from click.testing import CliRunner
 
 from simulator import store as store_module
 from simulator import sweep
+from simulator.checked import read_checked, write_checked
 from simulator.cli import commands
 from simulator.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
 from simulator.errors import DamagedError, MissingError, StoreError, StoreWarning
 from simulator.results import load_result, save_result
 from simulator.scenario_file import load_scenario
 from simulator.simulation import run
-from simulator.store import MANIFEST, Store, Stored, digest, read_checked, read_manifest
+from simulator.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.work import Run, unfinished
 from simulator.workers import Done, pack
 from tests.conftest import MEANS, build
@@ -307,14 +308,14 @@ def test_runs_of_one_sweep_whose_hashes_begin_alike(tmp_path: Path, monkeypatch)
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_of_its_own(tmp_path: Path, damage: str):
     path = tmp_path / "tables" / "one.csv"
-    store_module.write_checked(path, "a,b\n1,2\n" * 20, "abc")
+    write_checked(path, "a,b\n1,2\n" * 20, "abc")
     assert read_checked(path, "abc") == "a,b\n1,2\n" * 20
     with pytest.raises(DamagedError):
         read_checked(path, "abd")
     DAMAGE[damage](path)
     with pytest.raises(MissingError if damage == "missing" else DamagedError):
         read_checked(path, "abc")
-    store_module.write_checked(path, "new", "abc")
+    write_checked(path, "new", "abc")
     assert read_checked(path, "abc") == "new"
 
 

@@ -16,13 +16,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from simulator.checked import hash_of, read_checked, write_checked
 from simulator.figures import BLUE, GREEN, GREY, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
 from simulator.scenario import Scenario
 from simulator.scenario_file import scenario_hash_payload
-from simulator.store import RESULTS_VERSION, TRACE, Store, hash_of, read_checked, write_checked
+from simulator.store import RESULTS_VERSION, TRACE, Store
 from simulator.sweep_tables import mean_interval
 from simulator.work import Run, Task
 from simulator.workers import Done, Failed, Outcome, reason_for
