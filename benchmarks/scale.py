@@ -33,9 +33,9 @@ def measure(n: int) -> dict[str, float]:
     from agents.rules import RULES
     from simulator.engines.setup import prepare
     from simulator.problem.build import build_problem
+    from simulator.runs.plugins import schema_for
     from simulator.runs.run import sample, start_engine
     from simulator.seeds import Streams
-    from simulator.runs.plugins import schema_for
     from simulator.theory.metrics import View
 
     seconds = DELIVERIES / (1.71 * n)

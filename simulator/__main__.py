@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -13,71 +14,95 @@ from simulator.errors import SimulatorError, StoreWarning
 _NOTHING = "nothing was written"
 
 
-class _Interrupted(BaseException):
-    """Ctrl-C, raised where the program stands so that drafts are cleared away.
+#: What a signal does to us, and the exit code.
+_ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
 
-    Python's own exception for it would end the process by the signal if it came at a bad moment.
+
+class _Stopped(BaseException):
+    """Ctrl-C or SIGTERM, raised where the program stands so that drafts are cleared away.
+
+    Python's own exception for Ctrl-C would end the process by the signal, at a bad moment.
     """
 
-
-class _Terminated(BaseException):
-    """SIGTERM, likewise."""
-
-
-_ENDINGS: dict[type[BaseException], tuple[str, int]] = {
-    _Interrupted: ("interrupted", 130),
-    _Terminated: ("terminated", 143),
-}
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise _Interrupted
-
-
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise _Terminated
+    def __init__(self, number: int):
+        self.what, self.code = _ENDINGS[signal.Signals(number)]
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End at once: nothing has begun, and a module that is half imported may swallow exceptions."""
-    what, code = _ENDINGS[_Interrupted if number == signal.SIGINT else _Terminated]
+    """End at once: nothing has begun."""
+    what, code = _ENDINGS[signal.Signals(number)]
     with suppress(OSError):
         os.write(2, f"{what}; {_NOTHING}\n".encode())
     os._exit(code)
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Stop where we are; but a module that is half imported may swallow or change exceptions."""
+    if _importing(frame):
+        signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, 0.02)
+    else:
+        raise _Stopped(number)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def main() -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
-    signal.signal(signal.SIGINT, _leave)
-    signal.signal(signal.SIGTERM, _leave)
-    from simulator.cli.commands import commands
+    _on_signals(_leave)
+    import simulator.cli.commands  # noqa: F401  takes a moment
 
     _show_warnings()
     try:
-        signal.signal(signal.SIGINT, _interrupt)
-        signal.signal(signal.SIGTERM, _terminate)
+        _on_signals(_stop)
+        code = _run_command()
+        _no_more_signals()
+    except _Stopped as error:
+        _no_more_signals()
+        notes = "; ".join(getattr(error, "__notes__", [_NOTHING]))
+        code = _say(f"{error.what}; {notes}", error.code)
+    sys.exit(code)
+
+
+def _run_command() -> int:
+    """The exit code of what the command line asks for."""
+    from simulator.cli.commands import commands
+
+    try:
         code = commands.main(prog_name="simulator", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except SimulatorError as error:
-        code = _say(str(error), 2)
-    except (_Interrupted, _Terminated) as error:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        what, code = _ENDINGS[type(error)]
-        _say(f"{what}; {'; '.join(getattr(error, '__notes__', [_NOTHING]))}", code)
+        return _say(str(error), 2)
     except MemoryError as error:
-        code = _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
+        return _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
     except BrokenPipeError:
         _forget_output()
-        code = 141
+        return 141
     except OSError as error:
         _forget_output()
         where = "standard output" if error.filename is None else error.filename
-        code = _say(f"{where}: {error.strerror or error}", 2)
+        return _say(f"{where}: {error.strerror or error}", 2)
     except Exception as error:
-        code = _click_error(error)
-    sys.exit(code if isinstance(code, int) else 0)
+        return _click_error(error)
+    return code if isinstance(code, int) else 0
+
+
+def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    for number in _ENDINGS:
+        signal.signal(number, handler)
+
+
+def _no_more_signals() -> None:
+    """The end is near; a signal would only spoil the exit code."""
+    _on_signals(signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
 
 def _show_warnings() -> None:

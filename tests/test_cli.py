@@ -12,6 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
+
+from simulator.cli.commands import commands
+from simulator.errors import SimulatorError
 
 ROOT = Path(__file__).parent.parent
 TINY = """
@@ -187,6 +191,69 @@ def test_interruption_leaves_nothing_behind(tiny, sent, code):
     assert process.returncode == code
     assert "Traceback" not in stderr
     assert entries(tiny / "results") == set()
+
+
+EARLY = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {name!r}:
+            os.kill(os.getpid(), signal.{sent})
+sys.meta_path.insert(0, Finder())
+sys.argv = ["simulator", "run", "tiny.yaml"]
+from simulator.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["click", "numpy"])
+@pytest.mark.parametrize(("sent", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_interruption_while_modules_are_imported(tiny, name, sent, code):
+    (tiny / "tiny.yaml").write_text(TINY.replace("time: 20", "time: 1e7"))
+    program = EARLY.format(name=name, sent=sent)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tiny, env=environment, capture_output=True
+    )
+    assert done.returncode == code
+    word = b"interrupted" if sent == "SIGINT" else b"terminated"
+    assert done.stderr == word + b"; nothing was written\n"
+
+
+def test_output_to_a_full_device(tiny):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "simulator", "schema"]
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["run", "--out", ""], "must name a folder"),
+        (["run", "--out", "x" * 300], "results cannot be written: File name too long"),
+        (["run", "--out", "new/" + "x" * 300], "results cannot be written: File name too long"),
+        (["sweep", "--out", "x" * 300], "results cannot be written: File name too long"),
+        (["compare", "--limit-time", ""], "--limit-time: must be a time"),
+        (["compare", "--limit-time", "~"], "--limit-time: must be a time"),
+        (["compare", "--limit-time", ".inf"], "--limit-time .inf: must be a finite number"),
+        (["compare", "--limit-time", "1e400"], "--limit-time 1e400: must be a finite number"),
+        (["compare", "--limit-time", "9" * 5000], "digits"),
+    ],
+)
+def test_wrong_options(tiny, monkeypatch, words, complaint):
+    monkeypatch.chdir(tiny)
+    done = CliRunner().invoke(commands, [words[0], "tiny.yaml", *words[1:]])
+    if isinstance(done.exception, SystemExit):  # click's own errors
+        assert complaint in done.output
+    else:
+        assert isinstance(done.exception, SimulatorError)
+        assert complaint in str(done.exception)
+        assert len(str(done.exception)) < 500
+    assert entries(tiny) == {"tiny.yaml"}
 
 
 def test_validate_shows_all_errors_of_all_files(tiny):

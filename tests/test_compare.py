@@ -14,7 +14,7 @@ from simulator import compare
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
 from simulator.runs.run import run
-from simulator.scenario.files import load_scenario
+from simulator.runs.scenarios import load_scenario
 from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,

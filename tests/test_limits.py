@@ -13,13 +13,13 @@ from simulator import machine
 from simulator.engines.setup import prepare
 from simulator.errors import NoOptimumError, ScenarioError
 from simulator.problem import generators
+from simulator.problem.build import build_problem
 from simulator.problem.generators import generate
-from simulator.problem.tasks import build_problem
 from simulator.runs import limits
 from simulator.runs import run as simulation
 from simulator.runs.run import find_rule, run
+from simulator.runs.scenarios import load_scenario
 from simulator.scenario import laws
-from simulator.scenario.files import load_scenario
 from simulator.scenario.overrides import parse_override, repeated
 from simulator.seeds import Streams
 from simulator.sweeps.plan import MOST_RUNS, Request, make_plan, outline

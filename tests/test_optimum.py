@@ -17,7 +17,13 @@ from agents.losses import LOSSES
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
-from simulator.theory.objectives import Collaboration, Propagation, cl_optimum, consensus_model, mp_optimum
+from simulator.theory.objectives import (
+    Collaboration,
+    Propagation,
+    cl_optimum,
+    consensus_model,
+    mp_optimum,
+)
 from tests.conftest import LINEAR, problem_of
 
 NAMES = list(LOSSES)

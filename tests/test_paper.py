@@ -17,23 +17,25 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from simulator.cli.commands import commands
-from simulator.errors import MissingError, ScenarioError, SimulatorError
+from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
 from simulator.paper.beyond import Beyond
 from simulator.paper.choices import load_choices
 from simulator.paper.classification import by_instance, weighted_interval
 from simulator.paper.closed_forms import accuracies, confidences, mean_errors, propagated
 from simulator.paper.experiment import Paper, reached
 from simulator.paper.mean_estimation import wins
+from simulator.paper.page import write_page
 from simulator.paper.problems import moons, separators
 from simulator.paper.reproduction import IDS, expand, reproduce
 from simulator.paper.scalability import slope
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.verdicts import within
-from simulator.problem.tasks import build_problem
+from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.plan import make_plan, read_request
-from simulator.theory.metrics import Metrics
+from simulator.sweeps.work import RESUMED
+from simulator.theory.metrics import View
 from tests.sweeping import ROOT, command
 
 CHOICES = ROOT / "scenarios" / "paper" / "choices.yaml"
@@ -184,7 +186,7 @@ def test_accuracies_by_size_add_up_to_those_of_all_agents(choices):
     scenario = separators(choices, dimension=5)
     table = accuracies(scenario, [2], [0.7], [0.2])
     problem = build_problem(scenario, Streams(2))
-    metrics = Metrics(scenario, problem, None)
+    metrics = View(scenario, problem)
     means = by_instance(table).loc[2]
     models = literal(problem, problem.data.sizes / problem.data.sizes.max(), 0.7)
     assert means["mp"] == pytest.approx(metrics.measure(models)["accuracy"])
@@ -281,13 +283,43 @@ def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path):
     process.wait()
     before = _stored(out)
     assert 8 <= before < 33
-    again = list(reproduce(names, choices=CHOICES, out=out, quick=True, jobs=1))
-    assert sum(item.stored for item in again) >= before
+    next(out.glob("closed-forms/*.csv")).write_text("a table, once")
+    next(out.glob("theorem1-*/models.npz")).write_bytes(b"")
+    with pytest.warns(StoreWarning) as remarks:
+        again = list(reproduce(names, choices=CHOICES, out=out, quick=True, jobs=1))
+    assert sum(item.stored for item in again) >= before - 2
+    assert ["closed-forms" in str(r.message) for r in remarks] == [True, False]
     assert tables_of(out / "paper" / "quick") == tables_of(once / "paper" / "quick")
     assert not list(out.rglob(".draft-*"))
     forced = ["fig2-left", "fig2-middle"]  # of the same computations
     again = list(reproduce(forced, choices=CHOICES, out=out, quick=True, jobs=1, force=True))
     assert [(item.computed, item.stored) for item in again] == [(3, 0), (0, 3)]
+
+
+def test_interrupted_it_says_that_work_is_stored(tmp_path: Path, monkeypatch):
+    """However it ends: by Ctrl-C, by SIGTERM, between two experiments."""
+
+    class Stopped(BaseException):
+        pass
+
+    def stop(*_, **__):
+        raise Stopped
+        yield
+
+    monkeypatch.setattr("simulator.paper.reproduction.reproduce", stop)
+    with pytest.raises(Stopped) as error:
+        CliRunner().invoke(commands, ["reproduce", "fig1", "--out", str(tmp_path)])
+    assert error.value.__notes__ == [RESUMED]
+
+
+def test_a_damaged_table_of_claims_does_not_spoil_the_page(choices, tmp_path: Path):
+    paper = Paper(choices, QUICK, Store(tmp_path))
+    (tmp_path / "claims.txt").write_bytes(b"\xff\xfe")
+    for damaged in (b"", b"a,b\n1,2\n", b"\xff\xff", b"\x00" * 30):
+        (tmp_path / "claims.csv").write_bytes(damaged)
+        with pytest.warns(StoreWarning, match=r"claims\.csv: damaged"):
+            page = write_page(tmp_path, paper, [])
+        assert "`reproduce claims` writes it anew" in page.read_text()
 
 
 def _stored(out: Path) -> int:

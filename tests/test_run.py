@@ -16,7 +16,7 @@ from simulator.errors import DivergenceError, ScenarioError
 from simulator.problem.problem import DataSets
 from simulator.runs.run import run
 from simulator.seeds import Streams
-from simulator.theory.metrics import Metrics
+from simulator.theory.metrics import View
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 
@@ -422,7 +422,7 @@ def test_accuracies_are_shares_of_right_predictions(sizes, rng):
     problem = replace(problem_of(scenario), test=test)
     models = rng.normal(size=(8, 3))
     models[4] = 0.0  # never right
-    found = Metrics(scenario, problem, None).accuracies(models)
+    found = View(scenario, problem).accuracies(models)
     for i, size in enumerate(sizes):
         right = [label * (point @ models[i]) > 0 for point, label in zip(*test[i], strict=True)]
         assert np.isnan(found[i]) if size == 0 else found[i] == pytest.approx(np.mean(right))

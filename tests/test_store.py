@@ -9,7 +9,9 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +24,11 @@ from simulator.cli.commands import commands
 from simulator.errors import DamagedError, MissingError, StoreError, StoreWarning
 from simulator.runs.results import load_result, save_result
 from simulator.runs.run import run
-from simulator.scenario.files import load_scenario
+from simulator.runs.scenarios import load_scenario
 from simulator.store import store as store_module
+from simulator.store.checked import read_checked, write_checked
 from simulator.store.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
-from simulator.store.store import MANIFEST, Store, Stored, digest, read_checked, read_manifest
+from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.sweeps.work import Run, unfinished
 from simulator.sweeps.workers import Done, pack
 from tests.conftest import MEANS, build
@@ -105,7 +108,7 @@ def test_what_was_stored_comes_back(stored, result):
     assert folder.name == f"test-{digest(SCENARIO)[:8]}"
     loaded = load_result(store, SCENARIO, folder)
     pd.testing.assert_frame_equal(loaded.trace, result.trace)
-    pd.testing.assert_frame_equal(loaded.agents, result.agents)
+    pd.testing.assert_frame_equal(loaded.agents, result.agents, check_dtype=False)
     assert loaded.models.tobytes() == result.models.tobytes()
     assert loaded.summary == result.summary
 
@@ -231,46 +234,88 @@ def test_only_what_is_read_is_hashed(stored):
         store.arrays(folder)
 
 
-@pytest.mark.parametrize("name", ["models.npz", "trace.csv", "error.png"])
-def test_run_computes_damaged_results_again(tmp_path: Path, name: str):
-    words = ["run", str(write_tiny(tmp_path)), "--out", str(tmp_path / "results"), "--json"]
-    first = json.loads(CliRunner().invoke(commands, words).stdout)
-    path = Path(first["folder"]) / name
+def _run_json(folder: Path, *words: str) -> dict:
+    arguments = ["run", str(write_tiny(folder)), "--out", str(folder / "results"), "--json", *words]
+    done = CliRunner().invoke(commands, arguments, catch_exceptions=False)
+    return json.loads(done.stdout)
+
+
+def test_run_computes_a_damaged_result_again(tmp_path: Path):
+    first = _run_json(tmp_path, "--no-figures")
+    path = Path(first["folder"]) / "models.npz"
     before = path.read_bytes()
     path.write_bytes(b"")
-    if name == "error.png":  # drawn again, and nothing else
-        again = CliRunner().invoke(commands, words)
-    else:
-        with pytest.warns(StoreWarning, match=f"{name}: damaged: 0 bytes where"):
-            again = CliRunner().invoke(commands, words)
-    assert json.loads(again.stdout) == {**first, "reused": name == "error.png"}
+    with pytest.warns(StoreWarning, match=r"models\.npz: damaged: 0 bytes where .*computed again"):
+        assert _run_json(tmp_path, "--no-figures") == first
+    assert path.read_bytes() == before
+    path.write_bytes(b"")
+    with warnings.catch_warnings(record=True) as caught:
+        _run_json(tmp_path, "--no-figures", "--quiet")
+    assert caught == []
+
+
+def test_run_draws_damaged_figures_again(tmp_path: Path):
+    path = Path(_run_json(tmp_path)["folder"]) / "error.png"
+    before = path.read_bytes()
+    path.write_bytes(b"")
+    assert _run_json(tmp_path)["reused"]
     assert path.read_bytes() == before
 
 
-def test_sweep_computes_damaged_results_again(tmp_path: Path):
+class InlineCrew:
+    """Does its jobs in this process."""
+
+    slots = 1
+
+    def submit(self, job):
+        future = Future()
+        future.set_result(job.execute())
+        return future
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_sweep_computes_damaged_results_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("simulator.sweeps.crew_for", lambda *_: InlineCrew())
     file, out = write_tiny(tmp_path), tmp_path / "results"
-    first = sweep(file, seeds=3, jobs=1, out=out, figures=False)
+    first = sweep(file, seeds=3, out=out, figures=False)
     folders = [out / name for name in first.runs["folder"]]
     before = [content(folder) for folder in folders]
     (folders[0] / "trace.csv").write_bytes(b"")
     (folders[2] / MANIFEST).write_text("{")
     with pytest.warns(StoreWarning, match=r"trace\.csv: damaged: .* \(and 1 more\): computed"):
-        again = sweep(file, seeds=3, jobs=1, out=out, figures=False)
+        again = sweep(file, seeds=3, out=out, figures=False)
     pd.testing.assert_frame_equal(again.runs, first.runs)
     assert [content(folder) for folder in folders] == before
+
+
+def test_runs_of_one_sweep_whose_hashes_begin_alike(tmp_path: Path, monkeypatch):
+    """Neither is there when the sweep begins: where the second one goes shows when it is saved."""
+    real = store_module.hash_of
+    monkeypatch.setattr("simulator.sweeps.crew_for", lambda *_: InlineCrew())
+    monkeypatch.setattr(store_module, "hash_of", lambda value: "00000000" + real(value)[8:])
+    result = sweep(write_tiny(tmp_path), seeds=2, out=tmp_path / "results", figures=False)
+    assert result.runs["folder"].str.len().tolist() == [len("tiny-") + 8, len("tiny-") + 12]
+    assert result.runs["l2_error"].nunique() == 2
+    again = sweep(write_tiny(tmp_path), seeds=2, out=tmp_path / "results", figures=False)
+    pd.testing.assert_frame_equal(again.runs, result.runs)
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_file_of_its_own(tmp_path: Path, damage: str):
     path = tmp_path / "tables" / "one.csv"
-    store_module.write_checked(path, "a,b\n1,2\n" * 20, "abc")
+    write_checked(path, "a,b\n1,2\n" * 20, "abc")
     assert read_checked(path, "abc") == "a,b\n1,2\n" * 20
     with pytest.raises(DamagedError):
         read_checked(path, "abd")
     DAMAGE[damage](path)
     with pytest.raises(MissingError if damage == "missing" else DamagedError):
         read_checked(path, "abc")
-    store_module.write_checked(path, "new", "abc")
+    write_checked(path, "new", "abc")
     assert read_checked(path, "abc") == "new"
 
 

@@ -15,8 +15,8 @@ from scipy import stats
 
 from agents.losses import LOSSES
 from simulator.errors import ScenarioError
+from simulator.problem.build import build_problem, confidence
 from simulator.problem.problem import Problem
-from simulator.problem.tasks import build_problem, confidence
 from simulator.runs.plugins import schema_for
 from simulator.seeds import NAMES, Streams
 

@@ -73,7 +73,7 @@ def _with_other_clocks(scenario, seed):
     from agents.rules import RULES
     from simulator.engines.reference.engine import SimpyEngine
     from simulator.engines.setup import prepare
-    from simulator.problem.tasks import build_problem
+    from simulator.problem.build import build_problem
     from simulator.seeds import Streams
 
     problem = build_problem(scenario, Streams(scenario.seed))

@@ -22,14 +22,8 @@ from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
 from simulator.scenario.files import scenario_hash_payload
 from simulator.scenario.schema import Scenario
-from simulator.store.store import (
-    RESULTS_VERSION,
-    TRACE,
-    Store,
-    hash_of,
-    read_checked,
-    write_checked,
-)
+from simulator.store.checked import hash_of, read_checked, write_checked
+from simulator.store.store import RESULTS_VERSION, TRACE, Store
 from simulator.sweeps.tables import mean_interval
 from simulator.sweeps.work import Run, Task
 from simulator.sweeps.workers import Done, Failed, Outcome, reason_for

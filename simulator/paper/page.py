@@ -80,7 +80,10 @@ def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
 def _claims(file: Path) -> str:
     """The table of claims, perhaps of an earlier reproduction."""
     try:
-        return _claims_table(pd.read_csv(file, keep_default_na=False))
+        table = pd.read_csv(file, keep_default_na=False)
+        if table.empty:
+            raise ValueError("no rows")
+        return _claims_table(table)
     except (OSError, ValueError, KeyError) as error:
         again = "`reproduce claims` writes it anew"
         warnings.warn(f"{file}: damaged: {error}; {again}", StoreWarning, stacklevel=2)

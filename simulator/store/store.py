@@ -8,24 +8,20 @@ nothing; ``results`` does that.
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import io
 import json
 import os
 import platform
 import shutil
-import stat
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -35,7 +31,17 @@ import simulator
 from simulator.errors import DamagedError, MissingError, StoreError
 from simulator.scenario.files import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.scenario.schema import Scenario
-from simulator.store.drafts import drafting, replacing, replacing_file, shown_path, writing
+from simulator.store.checked import (
+    check_file,
+    damaged,
+    describe,
+    hash_of,
+    patiently,
+    read_known,
+    regular_bytes,
+    sha256_of,
+)
+from simulator.store.drafts import drafting, replacing, writing
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
@@ -49,10 +55,6 @@ TRACE = "trace.csv"
 AGENTS = "agents.csv"
 MODELS = "models.npz"
 _DEPENDENCIES = ("simpy", "numpy", "scipy", "networkx", "pandas", "numba", "pydantic")
-#: Seconds for which a result that was there may be away while another process replaces it.
-_PATIENCE = 2.0
-
-T = TypeVar("T")
 #: Draws figures into a folder.
 Draw = Callable[[Path], None]
 
@@ -103,9 +105,9 @@ class Store:
         wanted = set(manifest["files"] if reads is None else reads)
         for name, known in manifest["files"].items():
             try:
-                _check_file(folder / name, known, content=name in wanted)
+                check_file(folder / name, known, content=name in wanted)
             except MissingError:
-                raise _damaged(folder / name, "the file is missing") from None
+                raise damaged(folder / name, "the file is missing") from None
 
     def check_writable(self) -> None:
         """Find out before a long run, not after it, that results cannot be written."""
@@ -150,7 +152,7 @@ class Store:
             stored.trace.to_csv(draft / TRACE, index=False, lineterminator="\n")
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
-            files = _describe(draft)
+            files = describe(draft)
             figures = _drawn(draft, draw)
             manifest = {
                 "schema_version": SCHEMA_VERSION,
@@ -172,7 +174,7 @@ class Store:
         manifest = self.manifest(folder)
         try:
             for name, known in manifest["figures"].items():
-                _check_file(folder / name, known, content=True)
+                check_file(folder / name, known, content=True)
         except (MissingError, DamagedError):
             return False
         return bool(manifest["figures"])
@@ -191,19 +193,19 @@ class Store:
     # --- reading ---
     def manifest(self, folder: Path) -> dict[str, Any]:
         """The manifest of a complete result."""
-        return _patiently(lambda: read_manifest(folder))
+        return patiently(lambda: read_manifest(folder))
 
     def trace(self, folder: Path) -> pd.DataFrame:
         """The samples, every number exactly as it was written, whatever the version of pandas."""
-        return _patiently(lambda: self._table(folder, TRACE, dtype=str).astype("float64"))
+        return patiently(lambda: self._table(folder, TRACE, dtype=str).astype("float64"))
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
         """The models of all agents."""
-        return _patiently(lambda: self._arrays(folder))
+        return patiently(lambda: self._arrays(folder))
 
     def load(self, folder: Path) -> Stored:
         """All that is kept of a run."""
-        return _patiently(
+        return patiently(
             lambda: Stored(
                 self._table(folder, TRACE),
                 self._table(folder, AGENTS, converters={"agent": str}),
@@ -213,19 +215,19 @@ class Store:
         )
 
     def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
-        content = _read(folder, name, read_manifest(folder))
+        content = read_known(folder / name, read_manifest(folder)["files"][name])
         try:
             return pd.read_csv(io.BytesIO(content), **how)
         except ValueError as error:
-            raise _damaged(folder / name, f"no table: {error}") from None
+            raise damaged(folder / name, f"no table: {error}") from None
 
     def _arrays(self, folder: Path) -> dict[str, Floats]:
-        content = _read(folder, MODELS, read_manifest(folder))
+        content = read_known(folder / MODELS, read_manifest(folder)["files"][MODELS])
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return dict(arrays)
         except (OSError, ValueError, EOFError, BadZipFile, AttributeError, TypeError) as error:
-            raise _damaged(folder / MODELS, f"no arrays: {error}") from None
+            raise damaged(folder / MODELS, f"no arrays: {error}") from None
 
 
 # --- hashes and names ---------------------------------------------------------------------------
@@ -246,20 +248,6 @@ def _digest(scenario: Scenario, hashes: dict[Path, str]) -> str:
         "scenario": scenario_hash_payload(scenario, hashes),
     }
     return hash_of(payload)
-
-
-def hash_of(content: Any) -> str:
-    """SHA-256 of plain values, whatever the order of their keys."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file that must be there."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def place_in(root: Path, name: str, full_hash: str) -> Path:
@@ -290,11 +278,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest, as it was written by this version of the program."""
     path = folder / MANIFEST
     try:
-        content = json.loads(_regular_bytes(path))
+        content = json.loads(regular_bytes(path))
     except (ValueError, RecursionError):
-        raise _damaged(path, "no JSON") from None
+        raise damaged(path, "no JSON") from None
     if not isinstance(content, dict) or "schema_version" not in content:
-        raise _damaged(path, "no manifest")
+        raise damaged(path, "no manifest")
     versions = (content["schema_version"], content.get("results_version"))
     if versions != (SCHEMA_VERSION, RESULTS_VERSION):
         raise DamagedError(
@@ -302,112 +290,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{versions[1]}; this one has {SCHEMA_VERSION} and {RESULTS_VERSION})"
         )
     if content.pop("sha256", None) != hash_of(content):
-        raise _damaged(path, "not as it was written")
+        raise damaged(path, "not as it was written")
     return content
-
-
-def _describe(folder: Path) -> dict[str, dict[str, Any]]:
-    """Size and SHA-256 of all files below a folder."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): {
-            "bytes": path.stat().st_size,
-            "sha256": sha256_of(path),
-        }
-        for path in paths
-    }
 
 
 def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
     """Draw into a folder; the new files."""
-    before = set(_describe(folder))
+    before = set(describe(folder))
     if draw is not None:
         draw(folder)
-    return {name: known for name, known in _describe(folder).items() if name not in before}
-
-
-# --- reading what was written -------------------------------------------------------------------
-def _damaged(path: Path, why: str) -> DamagedError:
-    return DamagedError(f"{shown_path(path)}: damaged: {why}")
-
-
-def _regular_bytes(path: Path) -> bytes:
-    """The content of a file; a pipe or a device could block for ever, so look before opening."""
-    with _reading(path):
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise _damaged(path, "not a regular file")
-        return path.read_bytes()
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn what the file system says into what is wrong with a stored file."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            raise MissingError(f"{shown_path(path)}: no such file") from None
-        raise _damaged(path, f"cannot be read: {error.strerror}") from None
-
-
-def _check_file(path: Path, known: dict[str, Any], content: bool) -> None:
-    """Is a file there, of the size that was written, and with the same content?"""
-    with _reading(path):
-        found, size = path.stat(), known["bytes"]
-        if not stat.S_ISREG(found.st_mode):
-            raise _damaged(path, "not a regular file")
-        if found.st_size != size:
-            raise _damaged(path, f"{found.st_size} bytes where {size} were written")
-        if content:
-            with path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 != known["sha256"]:
-                raise _damaged(path, "not as it was written")
-
-
-def _read(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
-    """A file of a result, checked."""
-    content = _regular_bytes(folder / name)
-    if hashlib.sha256(content).hexdigest() != manifest["files"][name]["sha256"]:
-        raise _damaged(folder / name, "not as it was written")
-    return content
-
-
-def write_checked(path: Path, text: str, full_hash: str) -> None:
-    """A file of its own: a line with its SHA-256 and the hash of what it was made from, then text.
-
-    Written beside and moved into place.
-    """
-    with replacing_file(path) as draft:
-        draft.write_text(f"{_first_line(text, full_hash)}\n{text}", encoding="utf-8")
-
-
-def read_checked(path: Path, full_hash: str) -> str:
-    """The text that ``write_checked`` wrote."""
-    try:
-        first, _, text = _regular_bytes(path).decode("utf-8").partition("\n")
-    except UnicodeDecodeError:
-        raise _damaged(path, "no text") from None
-    if first != _first_line(text, full_hash):
-        raise _damaged(path, "not as it was written")
-    return text
-
-
-def _first_line(text: str, full_hash: str) -> str:
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return f"# layout {SCHEMA_VERSION}, of {full_hash}, SHA-256 {sha256}"
-
-
-def _patiently(read: Callable[[], T]) -> T:
-    """Read what is known to be there; another process may be replacing it just now."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return read()
-        except MissingError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.01)
+    return {name: known for name, known in describe(folder).items() if name not in before}
 
 
 # --- what a run was made of ---------------------------------------------------------------------

@@ -16,12 +16,12 @@ import pandas as pd
 
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Given
+from simulator.store.checked import hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
     SCHEMA_VERSION,
     Store,
-    hash_of,
     place_in,
     software,
     write_manifest,
