@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from simulator.cli import commands
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -22,7 +22,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_commands(command, tmp_path):
+def test_commands(command, tmp_path, monkeypatch):
+    """In this process, and on the compiled engine, which gives the same in less time."""
     words = shlex.split(command)
     arguments = [
         str(path)
@@ -31,10 +32,10 @@ def test_commands(command, tmp_path):
     ]
     if words[3] in ("run", "sweep", "compare", "reproduce"):
         arguments += ["--out", str(tmp_path)]
-    done = subprocess.run(
-        [sys.executable, "-m", "simulator", *arguments], cwd=ROOT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    if words[3] in ("run", "sweep", "compare") and "--plugin" not in words:
+        arguments += ["--set", "engine=compiled"]
+    monkeypatch.chdir(ROOT)
+    assert not commands.main(arguments, standalone_mode=False)
 
 
 def test_there_are_commands():

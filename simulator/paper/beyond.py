@@ -106,11 +106,15 @@ class Beyond(Experiment):
         table = tables[self.id]
         bounds = int((table["bound"] != "=").sum())
         censored = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
+        agents = {
+            name: plan.runs[0].scenario.task.agents for name, (plan, _) in self._plans.items()
+        }
         return (
             "Simulated time that synchronous rounds need to come within 1 % of the initial "
             "distance to the optimum, over the time of asynchronous gossip on the same problems "
-            "and networks; above 1 gossip is faster. Model propagation on two moons (300 agents, "
-            "10 nearest neighbours) and ADMM on linear classification (100 agents, p = 50). "
+            "and networks; above 1 gossip is faster. Model propagation on two moons "
+            f"({agents['mp']} agents, 10 nearest neighbours) and ADMM on linear classification "
+            f"({agents['admm']} agents, p = 50). "
             "Delays are lognormal with mean 100 ms; a lost message is sent again after a second "
             "in rounds, and not at all in gossip. Geometric mean and 95 % interval over "
             f"{self.sizes.beyond_seeds} seeds{censored}."

@@ -81,7 +81,7 @@ QUICK = Sizes(
     size_instances=6,
     run_instances=2,
     run_communications=60_000,
-    agents=(100, 200),
+    agents=(50, 100),
     scale_instances=2,
     theorem_runs=10,
     theorem_communications=(50_000, 200_000, 800_000),
@@ -93,5 +93,10 @@ QUICK = Sizes(
     choice_instances=2,
     choice_held_out=1,
     beyond_seeds=2,
-    beyond_grid={"network.drop": [0, 0.2], "network.latency.sigma": [0, 2], "clock.rate": [5, 25]},
+    beyond_grid={
+        "task.agents": [60],
+        "network.drop": [0, 0.2],
+        "network.latency.sigma": [0, 2],
+        "clock.rate": [5, 25],
+    },
 )
