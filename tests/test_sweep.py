@@ -19,6 +19,7 @@ from scipy import stats
 from simulator import sweep
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError, SimulatorError
+from simulator.runs.plugins import schema_for
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
@@ -164,7 +165,7 @@ def test_dry_run_lists_and_writes_nothing(tiny: Path):
 )
 def test_wrong_targets(text: str):
     with pytest.raises(ScenarioError, match="--target"):
-        TargetLevel.parse(text)
+        TargetLevel.parse(text, schema_for())
 
 
 def test_a_relative_target_is_left_to_the_run(tiny: Path):
@@ -315,7 +316,7 @@ def test_interrupted_it_keeps_what_is_finished(tiny: Path, number: int, code: in
 def test_a_worker_that_is_killed_does_no_harm(tiny: Path):
     """The only worker is killed with a run in its hands; the run goes out again."""
     runs = make_plan(Request(tiny, seeds=3)).runs
-    jobs = [partial(pack, run.scenario, None) for run in runs]
+    jobs = [partial(pack, run.scenario) for run in runs]
     outcomes, killed = {}, 0
     with LocalCrew(1) as crew:
         for number, outcome in run_all(jobs, crew):
@@ -359,7 +360,7 @@ def test_runs_that_fail_are_recorded_and_the_others_go_on(tiny: Path):
     assert result.failed == 2
     assert "died twice" in result.runs["reason"][1]
     assert result.runs["reason"][2] == (
-        "rule growing: prepare failed (rules.py:14): ArithmeticError: too large"
+        "rule growing: prepare failed (rules.py:15): ArithmeticError: too large"
     )
     assert result.summary["failed"].tolist() == [0, 1, 1]
     assert not Store(out).has(out / "nothing")
