@@ -15,7 +15,6 @@ from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario.files import load_scenario
 from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
