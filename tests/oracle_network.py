@@ -384,7 +384,7 @@ class Simulation:
 
     # --- rounds -----------------------------------------------------------------------------------
     def _open_barrier(self):
-        self.unfinished = set(range(self.n))
+        self.unfinished, self.complete = set(range(self.n)), set()
         self.inbox, self.outbox = [{} for _ in range(self.n)], [None] * self.n
         for i in range(self.n):
             self.at(self.now, self._begin, i)
@@ -415,7 +415,7 @@ class Simulation:
             message = SimpleNamespace(kind="round", sender=i, receiver=j, arrived=False)
             message.payload, message.sent_at = self.outbox[i][j], self.now
             self._attempt(message)
-        self._absorb_if_complete(i)
+        self._absorb_if_ready(i)
 
     def _attempt(self, message):
         departure = self.send(message)
@@ -431,11 +431,18 @@ class Simulation:
             self.stale += 1
             return
         message.arrived = True
-        self.inbox[message.receiver][message.sender] = message
-        self._absorb_if_complete(message.receiver)
+        i = message.receiver
+        self.inbox[i][message.sender] = message
+        if len(self.inbox[i]) == len(self.N[i]):
+            # An event of its own: what else arrives at this instant comes before the round's end.
+            self.at(self.now, self._complete, i)
 
-    def _absorb_if_complete(self, i):
-        if self.outbox[i] is None or len(self.inbox[i]) < len(self.N[i]):
+    def _complete(self, i):
+        self.complete.add(i)
+        self._absorb_if_ready(i)
+
+    def _absorb_if_ready(self, i):
+        if self.outbox[i] is None or i not in self.complete:
             return
         for j, message in self.inbox[i].items():
             self.rule.absorb(i, j, message.payload, self.outbox[i][j])
