@@ -21,9 +21,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 CASES = {
     "compiled mp": ("scenarios/moons_knn.yaml", "compiled", (2_000, 20_000)),
-    "compiled admm": ("scenarios/linear_classification.yaml", "compiled", (20, 220)),
+    "compiled admm": ("scenarios/linear_classification.yaml", "compiled", (50, 8_000)),
     "SimPy mp": ("scenarios/moons_knn.yaml", "simpy", (20, 220)),
-    "SimPy admm": ("scenarios/linear_classification.yaml", "simpy", (10, 60)),
+    "SimPy admm": ("scenarios/linear_classification.yaml", "simpy", (20, 420)),
 }
 CHILD = """
 import json, sys, time
