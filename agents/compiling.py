@@ -93,7 +93,8 @@ def source_of(thing: type) -> bytes:
         file = sys.modules[thing.__module__].__file__
         return Path(str(file)).read_bytes()
     codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
-    return repr([(code.co_name, code.co_code, code.co_consts) for code in codes]).encode()
+    parts = [(code.co_name, code.co_code, code.co_consts, code.co_names) for code in codes]
+    return repr(parts).encode()
 
 
 @cache

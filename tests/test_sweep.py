@@ -271,12 +271,12 @@ def test_two_workers_give_the_same_bytes(swept, tiny: Path):
     assert before == {path: path.stat().st_mtime_ns for path in tiny.parent.rglob("trace.csv")}
 
 
-def test_killed_five_times_and_started_again(swept, tiny: Path):
+def test_killed_three_times_and_started_again(swept, tiny: Path):
     """SIGKILL when one more run is stored, or a moment later; finished runs stay as they are."""
     out, chance = tiny.parent / "results", random.Random(3)
     words = command("sweep", tiny, *SETTINGS, "--seeds", 2, "--jobs", 1, "--out", out, "--quiet")
     kept: dict[Path, int] = {}
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen([*words, "--no-figures"], start_new_session=True)
         wanted = len(kept) + 1
         while process.poll() is None and len(list(out.glob("tiny-*/manifest.json"))) < wanted:

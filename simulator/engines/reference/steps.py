@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numba import carray  # type: ignore[attr-defined, unused-ignore]
 
-from agents.compiling import FAILED, JIT, call, direct, entry, invoke, pointer
+from agents.compiling import FAILED, JIT, call, direct, entry, invoke, kernel, pointer
 from agents.messages import Sheet
 from agents.running import RuleError, RunningRule
-from simulator.engines.watch import DIVERGED, FIELDS, REACHED, Watch, follow
+from simulator.engines.watch import DIVERGED, FIELDS, REACHED, Watch
+from simulator.engines.watch import follow as follow_any
 
 RECORD = np.dtype(FIELDS, align=True)
+follow = kernel(follow_any)
 
 
 @entry
