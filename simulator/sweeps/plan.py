@@ -19,15 +19,28 @@ from simulator.sweeps.request import (
     Grid,
     Request,
     TargetLevel,
+    filled_in,
     label,
     read_request,
     wrong_values,
 )
 
-__all__ = ["MOST_RUNS", "Plan", "PlannedRun", "Request", "TargetLevel", "label", "make_plan", "outline", "read_request"]
+__all__ = [
+    "MOST_RUNS",
+    "Plan",
+    "PlannedRun",
+    "Request",
+    "TargetLevel",
+    "label",
+    "make_plan",
+    "outline",
+    "read_request",
+]
 
 #: Of the values of a key, an outline checks so many.
 _OUTLINED = 100
+#: Metrics that do not measure from the optimum of a run's own objective.
+_ABSOLUTE = ("l2_error", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -37,6 +50,8 @@ class PlannedRun:
     combination: int
     values: dict[str, Any]
     scenario: Scenario
+    #: Overrides that its side has chosen for itself.
+    tuned: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,40 +73,119 @@ class Plan:
         return itertools.groupby(self.runs, key=lambda run: run.combination)
 
 
+@dataclass(frozen=True)
+class Cell:
+    """One combination: what is swept has these values, and the scenario these overrides."""
+
+    values: dict[str, Any]
+    overrides: dict[str, Any]
+
+
 # --- planning -----------------------------------------------------------------------------------
 def make_plan(request: Request, plugins: Given = None) -> Plan:
-    """Every combination of the grid (and of ``vary``) with every seed, all of them validated."""
+    """Every combination of worlds, grid and ``vary`` with every seed, all of them validated.
+
+    What sides have chosen (``request.chosen``) is in it; tuning itself is planned by ``knobs``.
+    """
     schema = schema_for(load_plugins(plugins))
-    grid = dict(request.grid)
-    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
-        if (what := _wrong_values(values)) is not None:
-            raise ScenarioError(f"--set {key}: {what}")
     if request.runs > request.max_runs:
         raise ScenarioError(
             f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
     target = None if request.target is None else TargetLevel.parse(request.target, schema)
-    listed_seeds = grid.pop("seed", None)
-    if listed_seeds is not None and request.seeds is not None:
+    cells, axes, seeds = combinations(request, schema)
+    tuned = [request.chosen.get(number, {}) for number in range(len(cells))]
+    loaded, wrong = [], dict[str, None]()
+    for cell, more in zip(cells, tuned, strict=True):
+        try:
+            loaded.append(load_cell(request, cell, target, schema, more))
+        except ScenarioError as error:
+            wrong |= dict.fromkeys(str(error).splitlines())
+    if wrong:
+        raise ScenarioError("\n".join(wrong))
+    if request.vary is not None and target is not None:
+        _refuse_other_optima(request, target, loaded)
+        if target.relative:
+            _refuse_other_levels(request, loaded)
+    runs = [
+        PlannedRun(number, {key: cell.values[key] for key in axes}, scenario, more)
+        for number, (cell, scenario, more) in enumerate(zip(cells, loaded, tuned, strict=True))
+    ]
+    refuse_duplicates(runs)
+    every = [seeded for run in runs for seeded in with_seeds(run, request.seeds, seeds)]
+    return Plan(request.name or loaded[0].name, axes, every, target)
+
+
+def combinations(
+    request: Request, schema: type[Scenario]
+) -> tuple[list[Cell], Grid, list[Any] | None]:
+    """The combinations in order, the keys with more than one value, and the seeds if listed."""
+    grid = dict(request.grid)
+    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
+        if (what := wrong_values(values)) is not None:
+            raise ScenarioError(f"--set {key}: {what}")
+    seeds = grid.pop("seed", None)
+    if seeds is not None and request.seeds is not None:
         raise ScenarioError("--seeds and --set seed=… are the same; give one")
-    variants = {} if request.vary is None else {request.vary[0]: request.vary[1]}
-    for key in variants:
+    if request.vary is not None:
+        key, values = request.vary
         if key in grid:
             raise ScenarioError(f"--vary {key}: it is swept by --set as well; give one")
-    axes = {key: values for key, values in {**grid, **variants}.items() if len(values) > 1}
+        grid[key] = values
+    worlds = request.worlds or {"": {}}
+    cells = []
+    for world, overrides in worlds.items():
+        for chosen in itertools.product(*grid.values()):
+            values_here = dict(zip(grid, chosen, strict=True))
+            own = {key: value for key, value in values_here.items() if not key.startswith("$")}
+            shared = _of_its_kind(own, grid, schema)
+            everything = {**filled_in(overrides, values_here), **shared}
+            cells.append(Cell({"world": world, **values_here}, everything))
+    axes = {"world": list(worlds)} if len(worlds) > 1 else {}
+    return cells, axes | {key: given for key, given in grid.items() if len(given) > 1}, seeds
 
-    loaded = _load_all(request, {**grid, **variants}, target, schema)
-    if request.vary is not None and target is not None and target.relative:
-        _refuse_other_levels(request, len(request.vary[1]), [each for _, each in loaded])
-    runs = []
-    for number, (chosen, scenario) in enumerate(loaded):
-        for seed in _seeds(scenario, request.seeds, listed_seeds):
-            seeded = scenario.model_copy(update={"seed": seed})
-            swept = {key: chosen[key] for key in axes}
-            runs.append(PlannedRun(number, swept, seeded))
-    _refuse_duplicates(runs)
-    return Plan(request.name or loaded[0][1].name, axes, runs, target)
+
+def load_cell(
+    request: Request,
+    cell: Cell,
+    target: TargetLevel | None,
+    schema: type[Scenario],
+    more: Mapping[str, Any],
+) -> Scenario:
+    """The scenario of a combination; errors name the sweep file's places."""
+    aim = target.overrides() if target is not None else {}
+    try:
+        return read_scenario(request.base, {**cell.overrides, **aim, **more}, schema)
+    except ScenarioError as error:
+        placed = [_placed(line, cell.values, request) for line in str(error).splitlines()]
+        raise ScenarioError("\n".join(placed)) from None
+
+
+def with_seeds(run: PlannedRun, count: int | None, listed: list[Any] | None) -> list[PlannedRun]:
+    """The same run with each seed."""
+    scenario = effective(run.scenario)
+    return [
+        replace(run, scenario=scenario.model_copy(update={"seed": seed}))
+        for seed in _seeds(scenario, count, listed)
+    ]
+
+
+def effective(scenario: Scenario) -> Scenario:
+    """The scenario with the keys that play no part in its mode at their defaults.
+
+    Two runs that differ in nothing else are then one, and computed once: rounds have no clock, and
+    gossip sends nothing again.  A law of clock rates stays, because drawing from it moves the
+    factors of agents and links that are drawn after it.
+    """
+    clock, network = scenario.clock, scenario.network
+    if scenario.algorithm.mode == "async":
+        timer = type(network).model_fields["retransmit_after"].default
+        network = network.model_copy(update={"retransmit_after": timer})
+    elif isinstance(clock.rate, Constant):
+        rate = clock.rate.model_copy(update={"value": 1.0})
+        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
+    return scenario.model_copy(update={"clock": clock, "network": network})
 
 
 def outline(request: Request, plugins: Given = None) -> list[str]:
@@ -109,27 +203,6 @@ def outline(request: Request, plugins: Given = None) -> list[str]:
         "checked, one at a time",
         f"at most {request.max_runs:,} runs are made; --max-runs says how many",
     ]
-
-
-def _load_all(
-    request: Request, grid: Grid, target: TargetLevel | None, schema: type[Scenario]
-) -> list[tuple[dict[str, Any], Scenario]]:
-    """The scenario of each combination; all mistakes of all combinations are reported."""
-    loaded, wrong = [], dict[str, None]()
-    for values in itertools.product(*grid.values()):
-        overrides = dict(zip(grid, values, strict=True))
-        everything = {
-            **_of_its_kind(overrides, grid, schema),
-            **(target.overrides() if target is not None else {}),
-        }
-        try:
-            loaded.append((overrides, read_scenario(request.base, everything, schema)))
-        except ScenarioError as error:
-            for line in str(error).splitlines():
-                wrong[_placed(line, overrides, request.places)] = None
-    if wrong:
-        raise ScenarioError("\n".join(wrong))
-    return loaded
 
 
 def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> dict[str, Any]:
@@ -151,12 +224,16 @@ def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> 
     }
 
 
-def _placed(line: str, values: dict[str, Any], places: Mapping[str, str]) -> str:
-    """An error about a value of a sweep file's grid, with its place in that file."""
+def _placed(line: str, values: dict[str, Any], request: Request) -> str:
+    """An error about a value of a sweep file, with its place in that file."""
     for key, value in values.items():
-        place = places.get(f"{key}={label(value)}")
+        place = request.places.get(f"{key}={label(value)}")
         if place is not None and line.startswith(f"--set {key}: "):
             return f"{place}: grid.{line.removeprefix('--set ')}"
+    world = values["world"]
+    for key in request.worlds.get(world, {}):
+        if line.startswith(f"--set {key}: "):
+            return f"worlds.{world}: {line.removeprefix('--set ')}"
     return line
 
 
@@ -169,13 +246,36 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def _refuse_other_levels(request: Request, sides: int, loaded: list[Scenario]) -> None:
-    """A percentage is one of a run's own start, so both sides of a pair must begin alike."""
+def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Scenario]) -> None:
+    """What is measured from the optimum compares only sides that have the same one."""
+    assert request.vary is not None
+    key, values = request.vary
+    if target.metric in _ABSOLUTE:
+        return
     for number, scenario in enumerate(loaded):
-        if _start(loaded[number - number % sides]) != _start(scenario):
-            assert request.vary is not None
+        if _optimum(loaded[number - number % len(values)]) != _optimum(scenario):
             raise ScenarioError(
-                f"--target {request.target}: the two sides of --vary {request.vary[0]} begin at "
+                f"--target {request.target}: the sides of --vary {key} have different optima, so "
+                f"that {target.metric} measures different things; allowed: "
+                f"{', '.join(_ABSOLUTE)}, like --target l2_error=0.1"
+            )
+
+
+def _optimum(scenario: Scenario) -> tuple[Any, ...]:
+    """All that the optimum depends on, but for the seed."""
+    algorithm = scenario.algorithm
+    objective = algorithm.kind if algorithm.rule is None else algorithm.rule.objective
+    own = [getattr(algorithm, name, None) for name in ("trade_off", "confidence", "ridge")]
+    return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
+
+
+def _refuse_other_levels(request: Request, loaded: list[Scenario]) -> None:
+    """A percentage is one of a run's own start, so the sides of a pair must begin alike."""
+    assert request.vary is not None
+    for number, scenario in enumerate(loaded):
+        if _start(loaded[number - number % len(request.vary[1])]) != _start(scenario):
+            raise ScenarioError(
+                f"--target {request.target}: the sides of --vary {request.vary[0]} begin at "
                 "different models, so that the same percentage is not the same level; give a "
                 "number, like l2_error=0.1"
             )
@@ -192,7 +292,7 @@ def _start(scenario: Scenario) -> tuple[Any, ...]:
     return scenario.problem_seed, scenario.task, scenario.graph, start
 
 
-def _refuse_duplicates(runs: list[PlannedRun]) -> None:
+def refuse_duplicates(runs: list[PlannedRun]) -> None:
     """Two combinations that mean the same, such as 0.05 and 50 ms, are a mistake."""
     first: dict[str, PlannedRun] = {}
     for run in runs:

@@ -107,15 +107,24 @@ class Request:
     name: str | None = None
     target: str | None = None
     vary: tuple[str, list[Any]] | None = None
+    #: What sides choose for themselves on held-out seeds, and how many messages that may cost.
+    tune: Knobs = field(default_factory=dict)
+    budget: float = DEFAULT_BUDGET
+    #: What sides have chosen: the overrides of each combination.
+    chosen: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    #: The values between which each side's frontier is drawn; None: none is.
+    frontier: Knobs | None = None
+    #: Overrides with a name; they may refer to ``$keys`` of the grid.
+    worlds: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
     places: Mapping[str, str] = field(default_factory=dict)
     max_runs: int = MOST_RUNS
 
     @property
     def runs(self) -> int:
-        """How many runs that is."""
+        """How many runs that is, but for those that tune."""
         values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
-        return math.prod(map(len, values)) * (self.seeds or 1)
+        return max(1, len(self.worlds)) * math.prod(map(len, values)) * (self.seeds or 1)
 
     def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
         """The same with more keys swept, or other values for a key."""
@@ -144,6 +153,15 @@ def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
         raise ScenarioError(f"--set {key}: {error}") from None
 
 
+def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
+    """``{side: {key: values}}`` as knobs."""
+    return {
+        str(side): (key, plain_values(key, values))
+        for side, block in given.items()
+        for key, values in block.items()
+    }
+
+
 # --- reading ------------------------------------------------------------------------------------
 def read_request(path: Path) -> Request:
     """A sweep file, or a scenario to be swept."""
@@ -160,7 +178,7 @@ def read_request(path: Path) -> Request:
         for index, value in enumerate(values):
             position = source.text.values.get(("grid", key, index), at)
             places[f"{key}={label(value)}"] = f"{path}:{position.line}:{position.column}"
-    vary = given.get("vary")
+    vary, frontier, tune = given.get("vary"), given.get("frontier"), dict(given.get("tune", {}))
     return Request(
         base=path.parent / given["base"],
         grid=given.get("grid", {}),
@@ -168,6 +186,10 @@ def read_request(path: Path) -> Request:
         name=given.get("name", path.stem),
         target=given.get("target"),
         vary=None if vary is None else next(iter(vary.items())),
+        budget=float(tune.pop("budget", DEFAULT_BUDGET)),
+        tune=knobs_of(tune),
+        frontier=None if frontier is None else knobs_of(frontier),
+        worlds=given.get("worlds", {}),
         places=places,
     )
 
@@ -194,26 +216,84 @@ def _mistakes(given: dict[str, Any]) -> list[Mistake]:
     if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
         found.append(Mistake(("seeds",), f"must be a whole number from 1 (got {shown(seeds)})"))
     for block in ("grid", "vary"):
-        values = given.get(block, {})
-        if not isinstance(values, dict):
-            what = f"must be keys with lists of values (got {shown(values)})"
-            found.append(Mistake((block,), what))
-            continue
-        found += [
-            Mistake((block, key), wrong)
-            for key, items in values.items()
-            if (wrong := _wrong_values(items)) is not None
-        ]
+        found += _block_mistakes((block,), given.get(block, {}))
     if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
         found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
+    return found + _tune_mistakes(given) + _world_mistakes(given)
+
+
+def _block_mistakes(path: tuple[str, ...], values: Any) -> list[Mistake]:
+    """What is wrong with keys and their lists of values."""
+    if not isinstance(values, dict):
+        return [Mistake(path, f"must be keys with lists of values (got {shown(values)})")]
+    return [
+        Mistake((*path, key), wrong)
+        for key, items in values.items()
+        if (wrong := wrong_values(items)) is not None
+    ]
+
+
+def _tune_mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with the knobs of sides."""
+    found = []
+    for block in ("tune", "frontier"):
+        sides = given.get(block, {})
+        if not isinstance(sides, dict):
+            found.append(Mistake((block,), f"must be sides with a key each (got {shown(sides)})"))
+            continue
+        for side, knob in sides.items():
+            if block == "tune" and side == "budget":
+                if not budget_is_valid(knob):
+                    what = f"must be a number from 1 (got {shown(knob)})"
+                    found.append(Mistake((block, side), what))
+            elif isinstance(knob, dict) and len(knob) != 1:
+                found.append(Mistake((block, side), f"must have one key (got {len(knob)})"))
+            else:
+                found += _block_mistakes((block, side), knob)
     return found
 
 
-def _wrong_values(values: Any) -> str | None:
+def budget_is_valid(budget: Any) -> bool:
+    """Is it a number from 1?"""
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    return number and 1 <= budget < math.inf
+
+
+def _world_mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with worlds, and with the keys of the grid that only they use."""
+    worlds, grid = given.get("worlds", {}), given.get("grid", {})
+    if not isinstance(worlds, dict) or not all(isinstance(each, dict) for each in worlds.values()):
+        return [Mistake(("worlds",), f"must be names with overrides (got {shown(worlds)})")]
+    own = [key for key in grid if key.startswith("$")] if isinstance(grid, dict) else []
+    used = set().union(*(_references(each) for each in worlds.values()))
+    found = [
+        Mistake(("grid", key), "no world refers to it", "key") for key in own if key not in used
+    ]
+    unknown = sorted(used.difference(own))
+    if unknown:
+        what = f"{unknown[0]} is no key of grid; those are: {', '.join(own) or 'none'}"
+        found.append(Mistake(("worlds",), what))
+    return found
+
+
+def _references(value: Any) -> set[str]:
+    """The ``$keys`` in a world's overrides."""
+    if isinstance(value, dict):
+        return set().union(*map(_references, value.values()))
+    return {value} if isinstance(value, str) and value.startswith("$") else set()
+
+
+def filled_in(value: Any, values: Mapping[str, Any]) -> Any:
+    """Overrides of a world, with the values of ``$keys`` in their places."""
+    if isinstance(value, dict):
+        return {key: filled_in(item, values) for key, item in value.items()}
+    return values[value] if isinstance(value, str) and value.startswith("$") else value
+
+
+def wrong_values(values: Any) -> str | None:
+    """What is wrong with the values of a swept key."""
     if not isinstance(values, list) or not values:
         return f"must be a list of one or more values (got {shown(values)})"
     for value in repeated(values):
         return f"the value {shown(value)} is given twice"
     return None
-
-
