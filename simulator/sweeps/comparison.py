@@ -134,8 +134,12 @@ def comparison_request(
     tune_budget: float | None = None,
     limit_time: float | str | None = None,
     limit_communications: int | None = None,
+    curves: bool = True,
 ) -> Request:
-    """Fill in what a comparison needs, and refuse what would compare different things."""
+    """Fill in what a comparison needs, and refuse what would compare different things.
+
+    Where one combination is compared, of which ``curves`` are drawn, runs have enough samples.
+    """
     key, values = vary or request.vary or DEFAULT_VARY
     if len(values) < 2:
         raise ScenarioError(f"--vary {key}: two or more values are compared (got {len(values)})")
@@ -147,9 +151,10 @@ def comparison_request(
     limits = {"stop.time": limit_time, "stop.communications": limit_communications}
     given = {name: [value] for name, value in limits.items() if value is not None}
     grid = {**request.grid, **given}
-    if not _swept(request) and not any(f"{name}.".startswith("record.") for name in grid):
-        # Curves will be drawn, and nobody knows beforehand how long it takes to the target.
-        grid["record"] = [{"samples": SAMPLES}]
+    sampled = any(f"{name}.".startswith("record.") for name in grid)
+    if curves and not sampled and not _swept(request):
+        # Nobody knows beforehand how long it takes to the target.
+        grid["record.samples"] = [SAMPLES]
     return replace(
         request,
         grid=grid,
@@ -254,6 +259,36 @@ def speedup_table(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
         row["failed"] = int((here["bound"] == "failed").sum())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def ratio_text(row: pd.Series[Any], ratio: str) -> str:
+    """``≥ 12.3 (95 %: 10.1 … 15.0)``."""
+    before = "" if ratio == "speedup" else f"{ratio}_"
+    low, high = row[f"{before}low"], row[f"{before}high"]
+    bound = "" if row["bound"] == "=" else f"{row['bound']} "
+    interval = f" (95 %: {low:.3g} … {high:.3g})" if np.isfinite(low) else ""
+    return f"{bound}{row[ratio]:.3g}{interval}"
+
+
+def speedup_text(row: pd.Series[Any]) -> str:
+    """``speed-up of async over sync: ≥ 12.3 (95 %: 10.1 … 15.0), 10 pairs``."""
+    first, second = row["first"], row["second"]
+    if row["bound"] == "none":
+        return f"no pair of {first} and {second} reached the target"
+    used = f"{row['used']} pair{'' if row['used'] == 1 else 's'}"
+    return f"speed-up of {first} over {second}: {ratio_text(row, 'speedup')}, {used}"
+
+
+def costs_text(row: pd.Series[Any]) -> str:
+    """What the second side sends for the first one's message, and for its byte."""
+    first, second = row["first"], row["second"]
+    parts = [
+        f"{name} of {second} / {first}: {ratio_text(row, RATIOS[name])}"
+        for name in ("communications", "bytes")
+    ]
+    # The same where all messages have one size: said once.
+    same = np.isclose(row["communications_ratio"], row["bytes_ratio"], rtol=1e-9)
+    return parts[0].replace("communications", "communications and bytes") if same else "; ".join(parts)
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ def frontier(
             vary=vary,
             limit_time=limit_time,
             limit_communications=limit_communications,
+            curves=False,
         ),
         knobs,
     )
@@ -93,8 +94,7 @@ def frontier_request(request: Request, knobs: GivenKnobs | None = None) -> Reque
     for side in sides:
         if side not in found:
             raise ScenarioError(f"--frontier: what is {side} to vary? Give --knob {side}:KEY=VALUES")
-    grid = {key: values for key, values in request.grid.items() if key != "record"}
-    return replace(request, frontier={side: found[side] for side in sides}, grid=grid, tune={})
+    return replace(request, frontier={side: found[side] for side in sides}, tune={})
 
 
 def plan_frontier(request: Request, plugins: Given = None) -> KnobPlan:
