@@ -31,7 +31,10 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
         groups = list(frontier.points.groupby(by, sort=False))
     columns = min(2, len(groups))
     rows = -(-len(groups) // columns)
-    with rc_context(STYLE), saved(folder / "frontier.png", (5.0 * columns, 0.6 + 3.7 * rows)) as fig:
+    with (
+        rc_context(STYLE),
+        saved(folder / "frontier.png", (5.0 * columns, 0.6 + 3.7 * rows)) as fig,
+    ):
         axes = fig.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
         for axis, (name, table) in zip(axes, groups, strict=False):
             for number, value in enumerate(values):

@@ -89,6 +89,7 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str]) ->
 
 
 def band(axis: Any, curve: pd.DataFrame, metric: str, colour: Any, style: str, text: str) -> None:
+    """A mean as a step function, with its interval."""
     if curve.empty:
         return
     x, middle = curve["x"].to_numpy(), curve[metric].to_numpy()
@@ -114,6 +115,7 @@ def scale(axis: Any, curves: pd.DataFrame, metric: str) -> None:
 
 
 def select(table: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
+    """The rows with these values."""
     for key, value in values.items():
         table = table[table[key] == label(value)]
     return table
@@ -121,6 +123,7 @@ def select(table: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
 
 # --- maps ---------------------------------------------------------------------------------------
 def map_size(axes: dict[str, list[Any]], keys: list[str]) -> tuple[float, float]:
+    """Width and height of a picture of a map."""
     return 2.8 + 0.75 * len(axes[keys[0]]), 1.6 + 0.55 * len(axes[keys[1]])
 
 
@@ -155,6 +158,7 @@ def matrix(
 
 
 def cells(values: np.ndarray) -> Iterator[tuple[int, int, float]]:
+    """Row, column and value of each cell that has one."""
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value):
             yield row, column, float(value)
@@ -185,6 +189,7 @@ def write(
 
 
 def ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str]) -> None:
+    """The swept values along both axes."""
     axis.set_xticks(range(len(axes[keys[0]])), [str(label(v)) for v in axes[keys[0]]])
     axis.set_yticks(range(len(axes[keys[1]])), [str(label(v)) for v in axes[keys[1]]])
     axis.set_xlabel(in_words(keys[0]))
@@ -193,6 +198,7 @@ def ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str]) -> None:
 
 
 def caption(figure: Figure, sweep: Sweep, more: str = "") -> None:
+    """The sweep's name, and what is shown."""
     seeds = sweep.runs["seed"].nunique()
     name = sweep.folder.name.rsplit("-", 1)[0]
     shown = f"mean and 95 % interval over {seeds} seeds" if seeds > 1 else "one seed"

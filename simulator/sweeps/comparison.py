@@ -119,9 +119,7 @@ def compare(
         limit_communications=limit_communications,
     )
     store = Store(out)
-    work = partial(
-        compute, store=store, jobs=jobs, dask=dask, force=force, progress=progress
-    )
+    work = partial(compute, store=store, jobs=jobs, dask=dask, force=force, progress=progress)
     computed, request, tuning = compute_comparison(request, plugins, store, work)
     return write_comparison(computed, request, store, tuning, figures=figures)
 
@@ -288,7 +286,9 @@ def costs_text(row: pd.Series[Any]) -> str:
     ]
     # The same where all messages have one size: said once.
     same = np.isclose(row["communications_ratio"], row["bytes_ratio"], rtol=1e-9)
-    return parts[0].replace("communications", "communications and bytes") if same else "; ".join(parts)
+    return (
+        parts[0].replace("communications", "communications and bytes") if same else "; ".join(parts)
+    )
 
 
 # --- writing ------------------------------------------------------------------------------------

@@ -93,7 +93,9 @@ def frontier_request(request: Request, knobs: GivenKnobs | None = None) -> Reque
     sides = [str(label(value)) for value in request.vary[1]]
     for side in sides:
         if side not in found:
-            raise ScenarioError(f"--frontier: what is {side} to vary? Give --knob {side}:KEY=VALUES")
+            raise ScenarioError(
+                f"--frontier: what is {side} to vary? Give --knob {side}:KEY=VALUES"
+            )
     return replace(request, frontier={side: found[side] for side in sides}, tune={})
 
 

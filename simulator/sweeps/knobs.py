@@ -25,7 +25,7 @@ from simulator.sweeps.plan import (
     refuse_duplicates,
     with_seeds,
 )
-from simulator.sweeps.request import Knobs, Request, TargetLevel, label, wrong_values
+from simulator.sweeps.request import Grid, Knobs, Request, TargetLevel, label, wrong_values
 from simulator.sweeps.sweep import Computed
 from simulator.sweeps.tables import censored, geometric_mean, runs_table, to_target
 
@@ -83,7 +83,7 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
             f"{request.base}: {len(every):,} runs are needed to try all values; at most "
             f"{request.max_runs:,} are made, unless --max-runs says more"
         )
-    names = {name: [] for name in (*axes, request.vary[0], "knob", "value")}
+    names: Grid = {name: [] for name in (*axes, request.vary[0], "knob", "value")}
     plan = Plan(request.name or runs[0].scenario.name, names, every, target)
     return KnobPlan(plan, of_cell, left_out)
 

@@ -69,6 +69,11 @@ class Plan:
         """The values of each combination."""
         return [next(group).values for _, group in self._groups()]
 
+    @property
+    def distinct(self) -> int:
+        """How many different runs there are: some combinations share theirs (``effective``)."""
+        return len({digest(run.scenario) for run in self.runs})
+
     def _groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
         return itertools.groupby(self.runs, key=lambda run: run.combination)
 
