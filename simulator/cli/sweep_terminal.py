@@ -112,9 +112,7 @@ def show_frontier(frontier: Frontier, computed: Computed) -> None:
     console = _console()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     points = frontier.points
-    keys = [
-        name for name in points.columns[: points.columns.get_loc("value") + 1] if name != "knob"
-    ]
+    keys = [name for name in frontier.axes if name != "knob"]
     for name in keys:
         table.add_column(escape(name))
     costs = ("time", "communications", "bytes")
@@ -160,7 +158,7 @@ def _summary(sweep: Sweep) -> Table:
         table.add_column(_HEADINGS[name], justify="right")
     table.add_column("runs", justify="right")
     for _, row in summary.head(_MOST_ROWS).iterrows():
-        cells = ["" if row[key] is None else escape(str(row[key])) for key in keys]
+        cells = ["" if pd.isna(row[key]) else escape(str(row[key])) for key in keys]
         cells += [_cell(row, name) for name in names]
         bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
         table.add_row(*cells, ", ".join([f"{row['runs']:.0f}", *bad]))

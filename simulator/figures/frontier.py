@@ -51,7 +51,7 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
             _name_side(axes[0], number, str(label(value)), str(own["knob"].iloc[0]))
         seeds = frontier.runs["seed"].nunique()
         name = frontier.folder.name.rsplit("-", 1)[0]
-        what = f"geometric means and 95 % intervals over {seeds} seeds; down and left is better"
+        what = f"geometric means and paired 95 % intervals over {seeds} seeds; lower left is better"
         fig.suptitle(f"{name}: {what}", fontsize=9)
 
 
@@ -76,9 +76,12 @@ def frontier_line(
     """One side's points in the order of its knob, with intervals both ways and their values."""
     x, y = points["communications"], points["time"]
     errors = {
-        f"{way}err": [points[cost] - points[f"{cost}_low"], points[f"{cost}_high"] - points[cost]]
+        f"{way}err": [
+            points[cost] - points[f"{cost}_paired_low"],
+            points[f"{cost}_paired_high"] - points[cost],
+        ]
         for way, cost in (("x", "communications"), ("y", "time"))
-        if np.isfinite(points[f"{cost}_low"]).all()
+        if np.isfinite(points[f"{cost}_paired_low"]).all()
     }
     axis.errorbar(x, y, color=colour, capsize=2, elinewidth=1, linewidth=1.2, **errors)
     filled = np.ones(len(points), bool) if taken is None else taken.to_numpy()

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from simulator.errors import ScenarioError
+from simulator.problem.problem import Floats
 from simulator.runs.plugins import Given, load_plugins, schema_for
 from simulator.store.store import Store
 from simulator.sweeps.plan import (
@@ -27,7 +28,7 @@ from simulator.sweeps.plan import (
 )
 from simulator.sweeps.request import Grid, Knobs, Request, TargetLevel, label, wrong_values
 from simulator.sweeps.sweep import Computed
-from simulator.sweeps.tables import censored, geometric_mean, runs_table, to_target
+from simulator.sweeps.tables import censored, geometric_mean, mean_interval, runs_table, to_target
 
 #: Tuning takes so many seeds, the first of them so far from the scenario's own.
 HELD_OUT_SEEDS, HELD_OUT_FROM = 10, 10**6
@@ -40,6 +41,8 @@ class KnobPlan:
     """A run for every value of every side's knob, and every seed."""
 
     plan: Plan
+    #: The key whose values are the sides.
+    side: str
     #: The combination of the comparison that each combination of this plan belongs to.
     cells: list[int]
     #: The values that are errors in a combination: its number, the value, and why.
@@ -85,7 +88,7 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
         )
     names: Grid = {name: [] for name in (*axes, request.vary[0], "knob", "value")}
     plan = Plan(request.name or runs[0].scenario.name, names, every, target)
-    return KnobPlan(plan, of_cell, left_out)
+    return KnobPlan(plan, request.vary[0], of_cell, left_out)
 
 
 def scenario_seed(runs: list[PlannedRun]) -> int:
@@ -112,7 +115,9 @@ def points_table(knobs: KnobPlan, runs: pd.DataFrame) -> pd.DataFrame:
     """One row a value and combination: what the target costs, over seeds.
 
     Geometric means with 95 % intervals (``_low``, ``_high``); a run that did not get there enters
-    with its end, and is counted in ``censored``: the cost is then a lower bound.
+    with its end, and is counted in ``censored``: the cost is then a lower bound.  Some instances
+    are harder than others for all values alike: ``_paired_low`` and ``_paired_high`` are without
+    that, for comparing the points of one network with one another.
     """
     entering, late = to_target(runs), censored(runs).to_numpy()
     done = (runs["status"] == "done").to_numpy()
@@ -127,7 +132,34 @@ def points_table(knobs: KnobPlan, runs: pd.DataFrame) -> pd.DataFrame:
             mean, low, high = geometric_mean(entering[cost].to_numpy()[here])
             row |= {cost: mean, f"{cost}_low": low, f"{cost}_high": high}
         rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    shared = [key for key in knobs.plan.axes if key not in (knobs.side, "knob", "value")]
+    groups = table.groupby(shared, sort=False).indices.values() if shared else [table.index]
+    for cost in COSTS:
+        logs = np.log(entering[cost].where(done).to_numpy())
+        for group in groups:
+            costs = np.stack([logs[numbers == number] for number in group])
+            paired = np.exp(paired_interval(costs))
+            table.loc[group, [f"{cost}_paired_low", f"{cost}_paired_high"]] = paired.T
+    return table
+
+
+def paired_interval(values: Floats) -> tuple[Floats, Floats]:
+    """95 % intervals of the means of values (points, seeds) without what seeds share.
+
+    Each seed's mean over the points is taken away, which takes away one part in as many of the
+    variance (Cousineau 2005, Morey 2008); seeds that some point lacks are left out.
+    """
+    whole = values[:, np.isfinite(values).all(axis=0)]
+    if whole.shape[1] < 2:
+        unknown = np.full(len(values), np.nan)
+        return unknown, unknown
+    if len(whole) == 1:
+        return mean_interval(whole.T)[1:]
+    points, middle = len(whole), whole.mean(axis=1)
+    spread = (whole - whole.mean(axis=0)) * np.sqrt(points / (points - 1))
+    mean, low, high = mean_interval(spread.T)
+    return middle + low - mean, middle + high - mean
 
 
 # --- tuning -------------------------------------------------------------------------------------
