@@ -270,7 +270,9 @@ def _optimum(scenario: Scenario) -> tuple[Any, ...]:
     """All that the optimum depends on, but for the seed."""
     algorithm = scenario.algorithm
     objective = algorithm.kind if algorithm.rule is None else algorithm.rule.objective
-    own = [getattr(algorithm, name, None) for name in ("trade_off", "confidence", "ridge")]
+    # Q_CL knows no confidences; admm has the key for its start alone.
+    confidence = getattr(algorithm, "confidence", "data") if objective == "mp" else None
+    own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", None), confidence)
     return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
 
 
