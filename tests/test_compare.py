@@ -331,14 +331,14 @@ def test_the_fastest_within_the_budget_is_taken():
     points = pd.DataFrame(
         {
             "time": [1.0, 3.0, 5.0, 2.0, 9.0, 9.0],
-            "communications": [200.0, 125.0, 100.0, 90.0, 10.0, 10.0],
+            "communications": [200.0, 125.0, 100.0, 90.0, 11.0, 10.0],
             "failed": [0, 0, 0, 1, 0, 0],
         }
     )
     cells = [0, 0, 0, 0, 7, 7]
-    assert choose(points, cells, 1.25).tolist() == [False, True, False, False, True, False]
-    assert choose(points, cells, 2.0).tolist() == [True, False, False, False, True, False]
-    assert choose(points, cells, 1.0).tolist() == [False, False, True, False, True, False]
+    assert choose(points, cells, 1.25).tolist() == [False, True, False, False, False, True]
+    assert choose(points, cells, 2.0).tolist() == [True, False, False, False, False, True]
+    assert choose(points, cells, 1.0).tolist() == [False, False, True, False, False, True]
 
 
 def test_tuning_from_end_to_end(tiny: Path):

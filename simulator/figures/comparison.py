@@ -142,22 +142,26 @@ def _draw_tuning(comparison: Comparison, folder: Path) -> None:
     with saved(folder / "tuning.png", (1.0 + 4.2 * len(groups), 3.6)) as figure:
         axes = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
         for axis, (names, own) in zip(axes, groups, strict=True):
-            _tuning_panel(axis, own, keys)
+            told = _tuning_panel(axis, own, keys)
             axis.set_title(", ".join(map(str, names)), fontsize=9)
+        if told:
+            axes[0].legend(title=", ".join(map(in_words, told)), fontsize=7, title_fontsize=7)
         axes[0].set_ylabel("time to target (s)")
         caption(figure, comparison, "every value tried on held-out seeds; filled: taken")
 
 
-def _tuning_panel(axis: Any, table: pd.DataFrame, keys: list[str]) -> None:
+def _tuning_panel(axis: Any, table: pd.DataFrame, keys: list[str]) -> list[str]:
+    """Its lines, and the keys by which they are told apart."""
     values = list(dict.fromkeys(table["value"]))
     # Combinations that share their runs (rounds at any clock rate) are one line.
     lines = {tuple(own["time"]): (name, own) for name, own in table.groupby(keys, sort=False)}
     told = [key for key in keys if len({own[key].iloc[0] for _, own in lines.values()}) > 1]
     colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(lines)))
     for (_, own), colour in zip(lines.values(), colours, strict=True):
-        text = ", ".join(str(own[key].iloc[0]) for key in told)
+        text = ", ".join(_short(own[key].iloc[0]) for key in told)
         x = np.array([values.index(value) for value in own["value"]])
-        low, high = own["time"] - own["time_low"], own["time_high"] - own["time"]
+        low = own["time"] - own["time_paired_low"]
+        high = own["time_paired_high"] - own["time"]
         axis.errorbar(x, own["time"], [low, high], color=colour, capsize=2, label=text)
         for chosen, fill in ((own["taken"], colour), (~own["taken"], "white")):
             points = x[chosen.to_numpy()], own["time"][chosen]
@@ -167,8 +171,11 @@ def _tuning_panel(axis: Any, table: pd.DataFrame, keys: list[str]) -> None:
     axis.yaxis.set_minor_formatter(NullFormatter())
     axis.set_xticks(range(len(values)), [str(value) for value in values])
     axis.set_xlabel(in_words(str(table["knob"].iloc[0])))
-    if told:
-        axis.legend(title=", ".join(map(in_words, told)), fontsize=7, title_fontsize=7)
+    return told
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # --- over one key ---------------------------------------------------------------------------------
@@ -230,12 +237,17 @@ def _phase_diagram(
             axis.set_title(f"{title}: {name}" if title else name, fontsize=9)
             axis.label_outer()
         bar = figure.colorbar(image, ax=list(row))
-        bar.ax.yaxis.set_major_locator(LogLocator(base=10))
+        subs = (1.0,) if reach > 10 else (1.0, 2.0, 5.0)
+        bar.ax.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
         bar.ax.yaxis.minorticks_off()
         bar.set_label(f"{name} of {other} / {first}")
     seeds = comparison.runs["seed"].nunique()
     what = f"blue: {first} needs less; red: {other}; grey: undecided at 95 % ({seeds} seeds)"
+    if comparison.tuning is not None:
+        tuned = comparison.tuning[[comparison.vary[0], "knob"]].drop_duplicates()
+        words = [f"{knob} of {side}" for side, knob in tuned.itertuples(index=False)]
+        what += f"\ntuned in each cell on held-out seeds: {', '.join(words)}"
     caption(figure, comparison, what)
 
 
@@ -268,5 +280,5 @@ def _ratio_map(
     for row, column, value in cells(values):
         bound = "" if bounds[row, column] == "=" else f"{bounds[row, column]} "
         light = _UNDECIDED if undecided[row, column] else None
-        write(axis, image, row, column, value, bound, background=light)
+        write(axis, image, row, column, value, bound, digits=2, background=light)
     return image

@@ -171,12 +171,14 @@ def write(
     column: int,
     value: float,
     bound: str,
+    *,
+    digits: int = 3,
     background: str | None = None,
 ) -> None:
     """A cell's number, black on light colours and white on dark ones."""
     red, green, blue, _ = to_rgba(background or image.cmap(image.norm(value)))
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-    text = f"{bound}{value:,.0f}" if abs(value) >= 100 else f"{bound}{value:.3g}"
+    text = f"{bound}{value:,.0f}" if abs(value) >= 100 else f"{bound}{value:.{digits}g}"
     axis.text(
         column,
         row,

@@ -177,13 +177,13 @@ def choose(points: pd.DataFrame, cells: list[int], budget: float) -> pd.Series[b
     """Which rows are taken: in each cell the fastest of those within the budget.
 
     Within it are values whose communications to target are at most ``budget`` times the least of
-    the cell; one with a failed run is not.  Of equals the first is taken.
+    the cell; one with a failed run is not.  Of equally fast ones the most frugal is taken.
     """
     taken = pd.Series(False, index=points.index)
     usable = points[points["failed"] == 0]
     for _, here in usable.groupby([cells[number] for number in usable.index]):
         frugal = here["communications"] <= budget * here["communications"].min()
-        taken[here.loc[frugal, "time"].idxmin()] = True
+        taken[here[frugal].sort_values(["time", "communications"], kind="stable").index[0]] = True
     return taken
 
 
