@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -27,27 +25,10 @@ from simulator.sweeps.comparison import (
 from simulator.sweeps.knobs import choose, paired_interval, plan_knobs
 from simulator.sweeps.plan import make_plan
 from simulator.sweeps.request import Request, read_request
-from simulator.sweeps.tables import geometric_mean, summary_table
-from simulator.sweeps.workers import Job, Outcome
+from simulator.sweeps.tables import _figures_of, geometric_mean, summary_table
 from tests.sweeping import ROOT, write_tiny
 
 NAN = float("nan")
-
-
-class InlineCrew:
-    """Runs in this process: comparing is what is tested here, not workers."""
-
-    slots = 1
-
-    def submit(self, job: Job) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
-        future.set_result(job.execute())
-        return future
-
-
-@pytest.fixture(autouse=True)
-def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.sweeps.sweep.crew_for", lambda *_: nullcontext(InlineCrew()))
 
 
 @pytest.fixture
@@ -268,10 +249,10 @@ def test_a_baseline_against_gossip(tiny: Path):
     grid = {"algorithm.start": [{"kind": "normal", "scale": 3.0}]}  # consensus has no start
     for factor, time, speedup in ((0.999, np.inf, np.inf), (1.001, 0.0, 0.0)):
         target = f"l2_error={factor * error['l2_error']}"
-        result = compare(
-            tiny, grid, vary=vary, target=target, jobs=1, figures=False, out=tiny.parent / "results"
-        )
-        (pair,) = result.pairs.to_dict("records")
+        plan = make_plan(comparison_request(Request(tiny, grid, target=target), vary=vary))
+        summaries = [run(planned.scenario).summary for planned in plan.runs]
+        table = pd.DataFrame([{"status": "done", **_figures_of(each)} for each in summaries])
+        (pair,) = pairs_table(plan, table, vary).to_dict("records")
         assert 0 < pair["time_first"] < 20
         assert (pair["time_second"], pair["speedup"], pair["bound"]) == (time, speedup, "=")
 

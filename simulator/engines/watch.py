@@ -5,7 +5,6 @@ update by difference.  The rounding errors of the differences are bounded as the
 that bound of the level the sum is made anew, so that success is declared at the first update
 after which the sum itself, and not what was carried along, has reached the level.
 """
-# mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import floats, kernel
+from agents.compiling import floats
 from simulator.theory.metrics import Target
 
 Floats = NDArray[np.float64]
@@ -40,9 +39,12 @@ GO_ON, DIVERGED, REACHED = range(3)
 EPSILON = 2.0**-52
 
 
-@kernel
 def follow(run: Any, i: int) -> int:
-    """Agent i has a new model."""
+    """Agent i has a new model.
+
+    Each engine compiles this for its own record: shared, it would be taken from whichever was
+    first, since Numba lets a longer record stand for a shorter one, and warns.
+    """
     models = floats(run.models, (run.n, run.p))
     for x in range(run.p):
         if not math.isfinite(models[i, x]):
@@ -58,21 +60,15 @@ def follow(run: Any, i: int) -> int:
     parts[i] = part
     if run.total > run.level + run.slack:
         return GO_ON
-    sum_anew(run)
-    return REACHED if run.total <= run.level else GO_ON
-
-
-@kernel
-def sum_anew(run: Any) -> None:
-    """The sum of all parts, without the errors of past differences."""
-    parts = floats(run.parts, run.n)
+    # The sum of all parts, without the errors of past differences.
     total, carry = 0.0, 0.0
-    for i in range(run.n):  # Kahan's summation: accurate to a few units in the last place
-        term = parts[i] - carry
+    for j in range(run.n):  # Kahan's summation: accurate to a few units in the last place
+        term = parts[j] - carry
         new = total + term
         carry = (new - total) - term
         total = new
     run.total, run.slack = total, 4.0 * EPSILON * total
+    return REACHED if total <= run.level else GO_ON
 
 
 class Watch:

@@ -12,7 +12,7 @@ from agents.rule import SOLVE_THEN_ANSWER, Rule
 from simulator.scenario.choice import one_of
 
 
-# --- where a run begins -----------------------------------------------------------------------------
+# --- where a run begins ---------------------------------------------------------------------------
 class NormalStart(Strict):
     """Theorem 1's arbitrary start: every model and copy normal with the given spread."""
 
@@ -45,7 +45,7 @@ def _start(rule: type[Rule]) -> Any:
     return Annotated[Annotated[plain, Tag("name")] | blocks, Discriminator(_start_tag)]
 
 
-# --- what each kind has -------------------------------------------------------------------------------
+# --- what each kind has ---------------------------------------------------------------------------
 class Algorithm(Strict):
     """What the agents compute.
 
@@ -110,7 +110,8 @@ def _block_of(rule: type[Rule]) -> type[Algorithm]:
         "kind": (Literal[rule.kind], rule.kind),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
-    bases: Any = (Exchanges, rule.Parameters)
+    # Fields come in the order of the bases from the last to the first: a rule's own last.
+    bases: Any = (rule.Parameters, Exchanges)
     made: Any = create_model
     model = made(rule.__name__, __base__=bases, **fields)
     model.__doc__ = (rule.__doc__ or "").split("\n")[0]

@@ -30,7 +30,7 @@ from simulator.sweeps.plan import Plan, make_plan
 from simulator.sweeps.request import MOST_RUNS, Request, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
-from simulator.sweeps.workers import crew_for
+from simulator.sweeps.workers import crew_for, require_travel
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,8 @@ def compute(
     """
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
+    if jobs != 1 or dask is not None:
+        require_travel(plan.runs[0].scenario)
     planned = [Run(run.scenario, store) for run in plan.runs]
     runs = list({run.key: run for run in planned}.values())
     missing = list(range(len(runs))) if force else unfinished(runs)

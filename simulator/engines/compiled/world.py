@@ -183,13 +183,16 @@ def own_model(run: Any, i: int) -> int:
     return run.models + 8 * run.p * i
 
 
+_follow = kernel(watch.follow)
+
+
 @kernel
 def solve(run: Any, i: int) -> None:
     """Agent i's costly step, and what its new model means for the run."""
     _do(run, SOLVE, run.solve, i, 0, 0, 0)
     if run.failed != NONE_FAILED:
         return
-    outcome = watch.follow(run, i)
+    outcome = _follow(run, i)
     if outcome == watch.DIVERGED:
         run.diverged = i
         run.halt = True

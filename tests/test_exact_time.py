@@ -1,0 +1,63 @@
+"""The time to target: the first update after which the metric, summed anew, is at its level."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from simulator.engines.reference.engine import SimpyEngine
+from simulator.engines.setup import prepare
+from simulator.problem.build import build_problem
+from simulator.runs.run import run
+from simulator.seeds import Streams
+from simulator.theory.metrics import View
+from tests.conftest import MEANS, build
+
+
+def first_at_most(scenario, level):
+    """(time, communications) of the first update with a mean squared distance ≤ level.
+
+    The run is the scenario's without its target; all distances are summed anew, and without
+    rounding errors, after every update.
+    """
+    streams = Streams(scenario.seed)
+    problem = build_problem(scenario, streams)
+    optimum = View(scenario, problem).optimum
+    engine = SimpyEngine(prepare(scenario, problem, streams, scenario.algorithm.rule), None)
+    solve, found = engine.steps.solve, []
+
+    def solve_and_look(i):
+        solve(i)
+        distances = np.sum((engine.models - optimum) ** 2, axis=1)
+        if not found and math.fsum(distances) <= level * len(distances):
+            found.append((engine.now, engine.links.sent))
+
+    engine.steps.solve = solve_and_look
+    engine.advance(None, None)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e8])
+@pytest.mark.parametrize("kind", ["mp", "admm"])
+def test_after_a_start_from_far_away(kind, scale):
+    """A sum that is only changed by differences keeps the first terms' rounding errors for ever.
+
+    After a start of 1e8 they are about 1, ten thousand times the level.
+    """
+    changes = {
+        "algorithm": {"kind": kind, "mu": 1.0, "start": {"kind": "normal", "scale": scale}},
+        "network": {"latency": {"kind": "exponential", "mean": 0.05}},
+        "task__agents": 6,
+        "seed": 4,
+    }
+    expected = first_at_most(build(MEANS, **changes, stop={"time": 200.0}), 1e-4)
+    assert expected is not None
+    stop = {"time": 200.0, "metric": "distance", "below": 1e-4}
+    for engine in ("simpy", "compiled"):
+        result = run(build(MEANS, **changes, engine=engine, stop=stop, record={"every": 50.0}))
+        target = result.summary["target"]
+        assert (target["time"], target["communications"]) == expected
+        assert result.summary["metrics"]["final"]["distance"] <= 1e-4
+        assert result.summary["simulated_time"] == target["time"]

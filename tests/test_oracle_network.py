@@ -1,0 +1,232 @@
+"""Both engines against a simulator of the tests' own, which shares no code with them.
+
+The engines run the same mathematics and much the same protocols, so that they agree with each other
+is not enough.  Counts, bytes and times must be equal, models to 1e-9.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agents.rule import TELL, Rule, per_agent, per_link, uniform
+from simulator.problem.build import build_problem
+from simulator.runs.plugins import load_plugins, schema_for
+from simulator.runs.run import run
+from simulator.seeds import Streams
+from tests import oracle_network
+from tests.conftest import LINEAR, MEANS, build
+
+EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
+PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
+
+
+class Drifting(Rule):
+    """θ_i ← θ_i + u (½ θ_i^sol + ½ mean of copies − θ_i), u uniform; all neighbours are told."""
+
+    kind, protocol = "drifting", TELL
+
+    copies = per_link("p")
+    home = per_agent("p")
+
+    def prepare(s, start):
+        s.copies = start.copies
+        s.home = start.solitary
+
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            s.copies[k, x] = received[x]
+
+    def solve(s, i):
+        u = uniform(s)
+        for x in range(s.p):
+            total = 0.0
+            for k in range(s.first[i], s.first[i + 1]):
+                total += s.copies[k, x]
+            mean = total / (s.first[i + 1] - s.first[i])
+            s.models[i, x] += u * (0.5 * (s.home[i, x] + mean) - s.models[i, x])
+
+
+@cache
+def drifting_schema():
+    return schema_for(load_plugins(Drifting))
+
+
+def scenario_of(base, **changes):
+    """A small scenario of one of the three protocols, sampled every 0.7 s."""
+    changes = {"task__agents": 5, "stop": {"time": 8.0}, "record": {"every": 0.7}, **changes}
+    if base != "drifting":
+        return build({"mp": MEANS, "admm": LINEAR}[base], **changes)
+    as_mp = build(LINEAR, **changes, algorithm__kind="mp").model_dump()
+    algorithm = {key: as_mp["algorithm"][key] for key in ("mode", "start")}
+    return drifting_schema().model_validate(as_mp | {"algorithm": algorithm | {"kind": base}})
+
+
+def simulate(scenario):
+    """The run as tests/oracle_network.py has it."""
+    streams = Streams(scenario.seed)
+    problem, algorithm = build_problem(scenario, streams), scenario.algorithm
+    if algorithm.kind == "mp":
+        rule = oracle_network.Propagation(problem, algorithm.start, algorithm.trade_off)
+    elif algorithm.kind == "drifting":
+        rule = oracle_network.Drifting(problem, algorithm.start, streams.rule)
+    else:
+        steps = getattr(algorithm.primal, "gradient_steps", 0)
+        rule = oracle_network.Collaboration(
+            problem, algorithm.start, algorithm.trade_off, algorithm.rho, steps
+        )
+    return oracle_network.Simulation(scenario, problem, streams, rule).run()
+
+
+def assert_as_simulated(scenario):
+    """Both engines give what the oracle gives; the oracle's last row."""
+    expected = simulate(scenario)
+    for engine in ("simpy", "compiled"):
+        result = run(scenario.model_copy(update={"engine": engine}))
+        rows = result.trace.to_dict("records")
+        assert [[row[k] for k in EXACT] for row in rows] == [
+            [row[k] for k in EXACT] for row in expected.rows
+        ]
+        np.testing.assert_allclose(
+            result.trace["staleness"], [row["staleness"] for row in expected.rows], atol=1e-9
+        )
+        np.testing.assert_allclose(result.models, expected.rule.models(), rtol=1e-9, atol=1e-9)
+    return expected.rows[-1]
+
+
+NETWORKS = {
+    "constant": {"latency": 0.25},
+    "uniform": {"latency": {"kind": "uniform", "low": 0.1, "high": 2.0}},
+    "exponential, loss": {"latency": {"kind": "exponential", "mean": 0.5}, "drop": 0.3},
+    "lognormal, fifo": {"latency": {"kind": "lognormal", "mean": 1.0, "sigma": 1.5}, "fifo": True},
+    "pareto": {"latency": {"kind": "pareto", "mean": 0.8, "shape": 1.3}},
+    "bursts": {"latency": 0.3, "drop": BURSTY},
+    "uplink": {"latency": 0.1, "drop": 0.2, "bandwidth": 300.0, "header": 20},
+    "stragglers": {"latency": {"kind": "exponential", "mean": 0.2, "per_agent": PARETO}},
+    "slow links": {"latency": {"kind": "exponential", "mean": 0.2, "per_link": PARETO}},
+    "everything": {
+        "latency": {"kind": "uniform", "low": 0, "high": 2, "per_agent": PARETO, "per_link": 0.5},
+        "drop": BURSTY,
+        "bandwidth": 600.0,
+        "fifo": True,
+        "retransmit_after": 0.3,
+    },
+}
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", ["mp", "admm", "drifting"])
+def test_networks(base, mode, network):
+    changes = {"clock": {"rate": 2.0}, "network": network, "algorithm__mode": mode}
+    last = assert_as_simulated(scenario_of(base, **changes, seed=3))
+    assert last["delivered"] > 20
+    assert last["dropped"] > 0 or "drop" not in network
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", ["mp", "admm", "drifting"])
+@pytest.mark.parametrize(
+    "time",
+    [
+        0.25,  # equal to the latency: ties are the rule
+        {"kind": "exponential", "mean": 0.6, "per_agent": PARETO},
+    ],
+    ids=["constant", "per agent"],
+)
+def test_computing_and_mailboxes(base, mode, time):
+    changes = {"compute": {"time": time}, "algorithm__mode": mode, "clock": {"rate": 2.0}}
+    network = {"latency": 0.25, "drop": 0.1, "retransmit_after": 0.25}
+    last = assert_as_simulated(scenario_of(base, **changes, network=network, seed=4))
+    assert (last["skipped"] > 0) == (mode == "async")
+
+
+@pytest.mark.parametrize("start", ["own", "hello", "known", "zero"])
+@pytest.mark.parametrize("base", ["mp", "admm", "drifting"])
+def test_starts_peers_and_clocks(base, start):
+    """Weighted peers, clocks of unequal rates; some hellos come after the first exchange."""
+    clock = {"rate": {"kind": "lognormal", "mean": 3.0, "sigma": 1.0}, "peers": "weighted"}
+    network = {"latency": {"kind": "exponential", "mean": 0.8}, "drop": 0.2}
+    changes = {"clock": clock, "network": network, "algorithm__start": start}
+    assert assert_as_simulated(scenario_of(base, **changes, seed=5))["stale"] > 0
+
+
+@pytest.mark.parametrize("timer", [0.1, 0.25, 0.5, "never"])
+@pytest.mark.parametrize("base", ["mp", "admm", "drifting"])
+def test_resending(base, timer):
+    """A slow message is sent again like a lost one; arrivals at the timer's instant are in time."""
+    network = {"latency": 0.5, "retransmit_after": timer, "drop": 0.0 if timer == "never" else 0.2}
+    changes = {"algorithm__mode": "sync", "network": network, "stop": {"communications": 150}}
+    last = assert_as_simulated(scenario_of(base, **changes, seed=6))
+    assert (last["stale"] > 0) == (timer in (0.1, 0.25))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "absolute"])
+@pytest.mark.parametrize("start", ["own", "known"])
+def test_gradient_steps_from_the_kinks(loss, start):
+    """The solitary fit lies on the kinks, where rounding must not decide between subgradients."""
+    changes = {"task__loss": loss, "algorithm__primal": {"gradient_steps": 5}}
+    network = {"latency": {"kind": "exponential", "mean": 0.1}, "drop": 0.1}
+    scenario = scenario_of("admm", **changes, algorithm__start=start, network=network, seed=2)
+    assert_as_simulated(scenario)
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+def test_a_hello_has_the_size_of_one_model(engine):
+    """Nobody has ticked yet: 5·4 hellos of 3 numbers, whatever a message of admm holds later."""
+    scenario = scenario_of(
+        "admm",
+        algorithm__start="hello",
+        engine=engine,
+        clock={"rate": 1e-6},
+        network={"header": 7, "latency": 0.1},
+    )
+    summary = run(scenario).summary
+    assert summary["communications"] == summary["delivered"] == 20
+    assert summary["bytes"] == 20 * (7 + 8 * 3)
+
+
+laws = st.sampled_from([0.25, *(NETWORKS[name]["latency"] for name in ("uniform", "pareto"))])
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(["mp", "admm", "drifting"]),
+    st.booleans(),
+    st.integers(0, 2**32),
+    st.integers(2, 6),
+    st.fixed_dictionaries(
+        {
+            "latency": laws,
+            "drop": st.sampled_from([0.0, 0.5, BURSTY]),
+            "bandwidth": st.sampled_from([None, 400.0]),
+            "fifo": st.booleans(),
+            "retransmit_after": st.sampled_from([0.2, 0.25, 3.0]),
+        }
+    ),
+    st.sampled_from([0.0, 0.25, {"kind": "exponential", "mean": 0.3, "per_agent": PARETO}]),
+    st.sampled_from(["uniform", "weighted"]),
+    st.sampled_from(["own", "hello", "known", "zero"]),
+    st.integers(1, 150),
+)
+def test_any_network(base, sync, seed, agents, network, time, peers, start, limit):
+    assume(not (sync and start == "hello"))
+    points = {} if base == "mp" else {"task__samples": {"kind": "uniform", "low": 1, "high": 2}}
+    scenario = scenario_of(
+        base,
+        **points,
+        seed=seed,
+        task__agents=agents,
+        network=network,
+        compute={"time": time},
+        clock={"peers": peers, "rate": 2.0},
+        stop={"communications": limit, "time": 8.0},
+        algorithm__mode="sync" if sync else "async",
+        algorithm__start=start,
+    )
+    assert_as_simulated(scenario)
