@@ -218,10 +218,8 @@ laws = st.sampled_from([0.25, *(NETWORKS[name]["latency"] for name in ("uniform"
 )
 def test_any_network(base, sync, seed, agents, network, time, peers, start, limit):
     assume(not (sync and start == "hello"))
-    if base != "mp":
-        extra = {"task__samples": {"kind": "uniform", "low": 1, "high": 2}}  # somebody has data
-    else:
-        extra = {}
+    somebody_has_data = {"task__samples": {"kind": "uniform", "low": 1, "high": 2}}
+    extra = {} if base == "mp" else somebody_has_data
     scenario = scenario_of(
         base,
         **extra,

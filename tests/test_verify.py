@@ -136,7 +136,7 @@ def expected_round(law, drop, timer, messages, corners=()):
     """
     step, total, low = (law.mean() if timer == np.inf else timer), 0.0, 0.0
     for k in itertools.count():
-        inside = sorted((j * step + x for x in corners for j in range(k + 1)))
+        inside = sorted(j * step + x for x in corners for j in range(k + 1))
         cuts = [low, *(x for x in inside if low < x < low + step), low + step]
         piece = sum(
             quad(lambda t: 1 - (1 - survival(law, drop, timer, t)) ** messages, a, b)[0]
@@ -150,7 +150,12 @@ def expected_round(law, drop, timer, messages, corners=()):
 
 LAWS = {
     "loss": ({"kind": "uniform", "low": 0.05, "high": 0.15}, stats.uniform(0.05, 0.1), 0.2, 0.15),
-    "short timer": ({"kind": "uniform", "low": 0.05, "high": 0.15}, stats.uniform(0.05, 0.1), 0.1, 0.04),
+    "short timer": (
+        {"kind": "uniform", "low": 0.05, "high": 0.15},
+        stats.uniform(0.05, 0.1),
+        0.1,
+        0.04,
+    ),
     "tail": (TAIL, HEAVY, 0.0, 0.3),
     "tail and loss": (TAIL, HEAVY, 0.1, 1.0),
     "never": ({"kind": "exponential", "mean": 0.1}, stats.expon(scale=0.1), 0.0, np.inf),
