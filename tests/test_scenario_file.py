@@ -611,7 +611,9 @@ def test_schema_accepts_valid_files_as_written_and_as_dumped(path: Path) -> None
 )
 def test_schema_rejects(name: str) -> None:
     text = (ROOT / f"tests/invalid/{name}.yaml").read_text(encoding="utf-8")
-    assert not jsonschema.Draft202012Validator(json_schema(schema_for())).is_valid(read_yaml(text).value)
+    assert not jsonschema.Draft202012Validator(json_schema(schema_for())).is_valid(
+        read_yaml(text).value
+    )
 
 
 def test_schema_is_a_schema_with_descriptions() -> None:

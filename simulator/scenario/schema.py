@@ -204,8 +204,6 @@ class Record(Strict):
     """Seconds between samples."""
     every_communications: Count | None = None
     """Messages between samples."""
-    #: Metrics to measure beside those that always are; a key where a plugin brings some.
-    metrics: ClassVar[Any] = ()
 
     @model_validator(mode="after")
     def _one(self) -> Self:
