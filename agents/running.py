@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import sys
 import traceback
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import CodeType
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import compiling
 from agents.losses.loss import Attached
-from agents.rule import Rule, Start
+from agents.rule import ANSWER_THEN_SOLVE, Rule, Start
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +31,10 @@ _COMMON_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "neighbour": (int, ("links",)),
     "exhausted": (int, ("n",)),
 }
+
+
+#: Names that a rule's own arrays and parameters can't have.
+RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "loss", "stream"})
 
 
 class RuleError(Exception):
@@ -190,27 +194,37 @@ class RunningRule:
         """What went wrong in a compiled call: the same again in Python says where."""
         try:
             self.plain(name, i, k, a, b)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return self.failure(name, error, f" for agent {i} at {when}")
-        return RuleError(
-            f"rule {self.rule.kind}: {name} failed for agent {i} at {when}, in compiled code only"
-        )
+        return self._message(name, f" for agent {i} at {when}", "in compiled code only")
 
-    def failure(self, name: str, error: Exception, where: str = "") -> RuleError:
+    def failure(self, name: str, error: BaseException, where: str = "") -> RuleError:
         """What went wrong, and in which line of the rule."""
-        home = getattr(sys.modules.get(self.rule.__module__), "__file__", None)
+        home = self._code(name).co_filename
         frames = traceback.extract_tb(error.__traceback__)
-        own = [frame for frame in frames if home and frame.filename == home] or frames
-        place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})"
+        lines = [frame.lineno for frame in frames if frame.filename == home]
         what = f"{type(error).__name__}: {error}"
-        return RuleError(f"rule {self.rule.kind}: {name} failed{where}{place}: {what[:300]}")
+        return self._message(name, where, what[:300], lines[-1] if lines else None)
+
+    def _complaint(self, name: str, i: int, why: str) -> RuleError:
+        return self._message(name, f" for agent {i} at 0 s", why)
+
+    def _message(self, name: str, where: str, why: str, line: int | None = None) -> RuleError:
+        """With a line of the rule; of the function's beginning, where no other is known."""
+        code = self._code(name)
+        place = f"{Path(code.co_filename).name}:{line or code.co_firstlineno}"
+        return RuleError(f"rule {self.rule.kind}: {name} failed{where} ({place}): {why}")
+
+    def _code(self, name: str) -> CodeType:
+        function: Any = getattr(self.rule, name) or self.rule.absorb
+        return cast("CodeType", function.__code__)
 
     def _guard(self, name: str, action: Callable[[], None], where: str = "") -> None:
         try:
             action()
         except RuleError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.failure(name, error, where) from error
 
     # --- a plugin's first steps -----------------------------------------------------------------
@@ -218,57 +232,70 @@ class RunningRule:
         """Call each function once as plain Python, on copies: compiled code would not complain."""
         state, rng = self.state, copy.deepcopy(self._rng)
         dual = None if self.loss is None else self.loss.data.dual.copy()
-        kept = {name: array.copy() for name, array in self.arrays.items()}
         trial = {name: array.copy() for name, array in self.arrays.items()}
         self.state = state._replace(**trial, stream=rng)
         try:
             linked = np.flatnonzero(np.diff(trial["first"]))
             if len(linked):
-                self._try_exchange(trial, kept, int(linked[0]))
+                self._try_exchange(trial, int(linked[0]))
         finally:
             self.state = state
             if dual is not None and self.loss is not None:
                 self.loss.data.dual[:] = dual
 
-    def _try_exchange(self, trial: dict[str, Any], kept: dict[str, Any], i: int) -> None:
-        k, where = int(trial["first"][i]), f" for agent {i} at time 0"
+    def _try_exchange(self, trial: dict[str, Any], i: int) -> None:
+        """Tell, absorb and solve in the protocol's order, and introduce."""
+        rule, s, k = self.rule, self.state, int(trial["first"][i])
         out = np.full(self.shape, np.nan)
-        self._guard("tell", lambda: self._no_answer(self.rule.tell(self.state, i, k, out)), where)
-        if not np.isfinite(out).all():
-            self._refuse(
-                "tell", f"leaves {np.argwhere(~np.isfinite(out))[0].tolist()} of out unset"
-            )
-        self._unchanged("tell", trial, kept, list(trial))
-        received = out.copy()
-        received.flags.writeable = False
-        out.flags.writeable = False
-        absorb = self.rule.absorb
-        self._guard(
-            "absorb", lambda: self._no_answer(absorb(self.state, i, k, received, out)), where
-        )
-        self._unchanged("absorb", trial, kept, ["models"])
-        self._guard("solve", lambda: self._no_answer(self.rule.solve(self.state, i)), where)
-        others = np.arange(len(trial["models"])) != i
-        if not np.array_equal(trial["models"][others], kept["models"][others]):
-            self._refuse("solve", f"called for agent {i}, changes another agent's model")
-        introduce = self.rule.introduce
+        hello = trial["models"][i].copy()
+        received = np.empty(self.shape)
+
+        def tell() -> None:
+            kept = [name for name, array in rule.arrays.items() if array.over != "run"]
+            self._try_one("tell", i, trial, ["models", *kept], lambda: rule.tell(s, i, k, out))
+            if not np.isfinite(out).all():
+                place = np.argwhere(~np.isfinite(out))[0].tolist()
+                raise self._complaint("tell", i, f"it leaves out{place} unset")
+            received[:] = out
+            for array in (out, received, hello):
+                array.flags.writeable = False
+
+        def absorb() -> None:
+            action = lambda: rule.absorb(s, i, k, received, out)  # noqa: E731
+            self._try_one("absorb", i, trial, ["models"], action)
+
+        def solve() -> None:
+            others = np.arange(len(trial["models"])) != i
+            before = trial["models"][others].copy()
+            self._try_one("solve", i, trial, [], lambda: rule.solve(s, i))
+            if not np.array_equal(trial["models"][others], before, equal_nan=True):
+                raise self._complaint("solve", i, "it changes another agent's model")
+
+        first = rule.protocol == ANSWER_THEN_SOLVE
+        for step in (tell, absorb, solve) if first else (solve, tell, absorb):
+            step()
+        introduce = rule.introduce
         if introduce is not None:
-            hello = kept["models"][i].copy()
-            hello.flags.writeable = False
-            self._guard("introduce", lambda: introduce(self.state, i, k, hello), where)
+            self._try_one("introduce", i, trial, ["models"], lambda: introduce(s, i, k, hello))
 
-    def _no_answer(self, answer: Any) -> None:
-        if answer is not None:
-            raise TypeError(
-                f"must change the state and return nothing, got {type(answer).__name__}"
-            )
-
-    def _unchanged(
-        self, name: str, trial: dict[str, Any], kept: dict[str, Any], arrays: list[str]
+    def _try_one(
+        self,
+        name: str,
+        i: int,
+        trial: dict[str, Any],
+        kept: list[str],
+        action: Callable[[], Any],
     ) -> None:
-        for array in arrays:
-            if not np.array_equal(trial[array], kept[array], equal_nan=True):
-                self._refuse(name, f"changes {array}, which only solve may do")
+        """A call that must return nothing and leave the arrays ``kept`` alone."""
+        before = {array: trial[array].copy() for array in kept}
+        self._guard(name, lambda: _no_answer(action()), f" for agent {i} at 0 s")
+        for array in kept:
+            if not np.array_equal(trial[array], before[array], equal_nan=True):
+                who = "which only solve may do" if array == "models" else "which tell may not do"
+                raise self._complaint(name, i, f"it changes {array}, {who}")
 
-    def _refuse(self, name: str, what: str) -> None:
-        raise RuleError(f"rule {self.rule.kind}: {name} {what}")
+
+def _no_answer(answer: Any) -> None:
+    if answer is not None:
+        what = f"it must change the state and return nothing, got {type(answer).__name__}"
+        raise TypeError(what)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
-from simulator.problem.graphs.graph import Agents, connected_parts
+from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
 from simulator.problem.problem import Problem
 from simulator.problem.tables import listing
 from simulator.scenario.schema import Scenario
@@ -25,10 +25,12 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
     """
     task, graph = scenario.task, scenario.graph
     material = task.build(streams.data)
-    loss, ridge = task.loss, task.ridge  # type: ignore[attr-defined]
+    loss, ridge = task.loss, getattr(task, "ridge", 0.0)  # type: ignore[attr-defined]
     names, data = material.names, material.data
     vectors = material.targets if material.vectors is None else material.vectors
     W = graph.build(Agents(names, vectors, task.angular), streams.graph)
+    if not type(graph).__module__.startswith("simulator."):
+        check_weights(W, len(names), graph.kind)
     part, remark = connected_parts(W, names, graph.allow_disconnected)
     _somebody_has_data(part, data.sizes, names)
     try:

@@ -11,6 +11,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import sysconfig
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,13 +22,13 @@ from typing import Any
 
 from agents import discovery
 from agents.losses import LOSSES
-from agents.rule import PROTOCOLS, TELL, Rule
+from agents.rule import PROTOCOLS, TELL, Rule, TradeOff
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
 from simulator.problem.tasks import TASKS
-from simulator.scenario.algorithm import blocks
-from simulator.scenario.kinds import BASES, Kinds
+from simulator.scenario.algorithm import Algorithm, blocks
+from simulator.scenario.kinds import BASES, Kinds, Task
 from simulator.scenario.laws import LAWS
 from simulator.scenario.schema import Scenario, scenario_type
 from simulator.theory.metrics import METRICS
@@ -155,6 +157,9 @@ def _add(found: dict[str, dict[str, type]], family: str, thing: type, name: str)
         raise SimulatorError(f"{place}: {kind!r} is the name of another plugin's")
     if issubclass(thing, Rule):
         _check_rule(thing, place)
+        _check_names(thing, place)
+    if issubclass(thing, Task) and not (hasattr(thing, "loss") or "loss" in thing.model_fields):
+        raise SimulatorError(f"{place} must have a loss, as a key or for all: loss = Quadratic()")
     found[family][kind] = thing
 
 
@@ -176,6 +181,32 @@ def _check_rule(rule: type[Rule], place: str) -> None:
         raise SimulatorError(f"{place}: a message of {rule.vectors} vectors {what}")
 
 
+def _check_names(rule: type[Rule], place: str) -> None:
+    """The names of arrays and parameters: they share ``s`` with what every rule has."""
+    from agents.running import RESERVED
+
+    keys = {*Algorithm.model_fields, *RESERVED} - {*TradeOff.model_fields}
+    for what, names in (("array", rule.arrays), ("parameter", rule.Parameters.model_fields)):
+        taken = [name for name in names if name in keys]
+        if taken:
+            raise SimulatorError(f"{place}: the name of the {what} {taken[0]!r} is taken")
+    both = [name for name in rule.arrays if name in rule.Parameters.model_fields]
+    if both:
+        raise SimulatorError(f"{place}: {both[0]!r} is both an array and a parameter")
+
+
+def place_in(plugins: Plugins | None, error: BaseException) -> str | None:
+    """The line of a plugin's code that an exception comes from: ``own.py:12 (build)``."""
+    if plugins is None:
+        return None
+    classes = [thing for family in vars(plugins.kinds).values() for thing in family]
+    homes = {getattr(sys.modules.get(thing.__module__), "__file__", None) for thing in classes}
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename in homes:
+            return f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})"
+    return None
+
+
 # --- importing ----------------------------------------------------------------------------------
 def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
     """A module by its file or name, and the files that came with it from the same folder."""
@@ -192,43 +223,56 @@ def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
 
 def _import_file(path: Path) -> tuple[ModuleType, dict[str, bytes]]:
     """Run a file as a module with a stable name; its folder's other files can be imported."""
-    content, folder = path.read_bytes(), str(path.resolve().parent)
+    content, folder = path.read_bytes(), path.resolve().parent
     name = f"murmuration_plugin_{path.stem}"
     _forget_helpers(folder)
+    before = set(sys.modules)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: dataclasses and compiled code look it up there
-    sys.path.insert(0, folder)
+    sys.path.insert(0, str(folder))
     try:
         spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
     finally:
-        sys.path.remove(folder)
-    return module, {path.name: content} | _helpers(folder, path)
+        sys.path.remove(str(folder))
+    used = (set(sys.modules) - before - {name}) | _used_by(module)
+    return module, {path.name: content} | _helpers(folder, used)
 
 
-def _forget_helpers(folder: str) -> None:
+def _used_by(module: ModuleType) -> set[str]:
+    """The modules that a plugin names, or takes something from, also those imported before it."""
+    things = vars(module).values()
+    names = {thing.__name__ for thing in things if inspect.ismodule(thing)}
+    return (names | {str(getattr(thing, "__module__", "")) for thing in things}) - {module.__name__}
+
+
+#: The folder of the plugin that a helper file came with, by the module's name.
+_HELPERS: dict[str, Path] = {}
+
+
+def _forget_helpers(folder: Path) -> None:
     """Let a plugin's helper files be read anew: they may have changed since."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if getattr(module, "_plugin_folder", None) == folder and file:
-            del sys.modules[name]
+    for name in [name for name, home in _HELPERS.items() if home == folder]:
+        sys.modules.pop(name, None)
+        del _HELPERS[name]
 
 
-def _helpers(folder: str, main: Path) -> dict[str, bytes]:
-    """The files of modules that the plugin imported from its own folder."""
+def _helpers(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Of these modules the files below the plugin's own folder, and no library's."""
+    libraries = {Path(home).resolve() for home in sysconfig.get_paths().values()}
     helpers = {}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if not file or not file.endswith(".py") or Path(file).resolve() == main.resolve():
+    for name in sorted(names):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if not file or not file.endswith(".py") or name.split(".")[0] in ("agents", "simulator"):
             continue
         path = Path(file).resolve()
-        if folder in map(str, path.parents) and "site-packages" not in path.parts:
-            module._plugin_folder = folder  # type: ignore[attr-defined]
+        if folder in path.parents and not libraries.intersection(path.parents):
+            _HELPERS[name] = folder
             helpers[path.relative_to(folder).as_posix()] = path.read_bytes()
     return helpers
 

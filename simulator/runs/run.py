@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from agents.compiling import JIT, CompilationError
 from agents.running import RuleError
 from simulator.engines.reference.engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
@@ -20,7 +21,7 @@ from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.runs.limits import check_run, too_many_samples
-from simulator.runs.plugins import Given
+from simulator.runs.plugins import Given, place_in
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
@@ -75,8 +76,15 @@ def run(
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         try:
             return _run(scenario, progress)
-        except RuleError as error:
+        except (RuleError, CompilationError) as error:
             raise SimulatorError(str(error)) from error
+        except SimulatorError:
+            raise
+        except Exception as error:
+            place = place_in(scenario.plugins, error)
+            if place is None:
+                raise
+            raise SimulatorError(f"{place}: {type(error).__name__}: {error}") from error
 
 
 def _run(scenario: Scenario, progress: Progress | None) -> Result:
@@ -133,7 +141,12 @@ def start_engine(setup: Setup, watch: Watch | None) -> Engine:
     """The engine that the scenario asks for, before its first event."""
     if setup.scenario.engine == "simpy":
         return SimpyEngine(setup, watch)
-    from simulator.engines.compiled.engine import CompiledEngine  # imports Numba
+    if not JIT:
+        raise SimulatorError(
+            "engine: compiled is not possible with NUMBA_DISABLE_JIT=1, under which nothing is "
+            "compiled; use engine: simpy, or unset the variable"
+        )
+    from simulator.engines.compiled.engine import CompiledEngine
 
     return CompiledEngine(setup, watch)
 

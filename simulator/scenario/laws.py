@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from agents.parameters import MOST, Positive, Strict, report, sane
+from simulator.errors import ScenarioError
 from simulator.machine import require_readable
 from simulator.scenario.choice import one_of
 from simulator.scenario.quantities import InputFile, Seconds
@@ -37,7 +38,16 @@ class Law(Strict, Generic[Q]):
 
     def source(self, rng: np.random.Generator) -> Callable[[int], Floats]:
         """A function that draws so many values at a time, for many calls."""
-        return lambda size: self.draw(rng, size)
+
+        def draw(size: int) -> Floats:
+            values = self.draw(rng, size)
+            # A plugin's law might give anything, and time would run backwards.
+            if np.shape(values) != (size,) or not np.all(values >= 0):
+                what = f"must draw as many numbers from 0 as it is asked for, here {size}"
+                raise ScenarioError(f"the law {self.kind} {what}")
+            return values
+
+        return draw
 
     @property
     def mean_value(self) -> float:

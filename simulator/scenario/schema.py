@@ -206,8 +206,6 @@ class Record(Strict):
     """Messages between samples."""
     samples: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """At least so many samples and at most twice as many, evenly in time, however long the run."""
-    #: Metrics to measure beside those that always are; a key where a plugin brings some.
-    metrics: ClassVar[Any] = ()
 
     @model_validator(mode="after")
     def _one(self) -> Self:

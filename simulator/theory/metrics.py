@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from simulator.errors import NoOptimumError
+from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.scenario.kinds import Metric, Problems, Task
 from simulator.scenario.schema import Scenario
@@ -35,7 +35,7 @@ class View:
         if rule is not None and rule.objective is not None and problem.W.nnz:
             mu = scenario.algorithm.trade_off  # type: ignore[attr-defined]
             self._minimise(OBJECTIVES[rule.objective](problem, mu))
-        asked = [*scenario.record.metrics]
+        asked = [*getattr(scenario.record, "metrics", ())]  # a key where plugins bring some
         if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
             asked.append(_default(scenario.stop.known[scenario.stop.metric]))
         always = [_default(metric) for metric in scenario.kinds.metrics if metric.always]
@@ -67,7 +67,7 @@ class View:
     def measure(self, models: Floats) -> dict[str, float]:
         """All metrics of models (n, p), but for staleness, which belongs to the network."""
         return {
-            metric.kind: float(metric.measure(self, models))
+            metric.kind: _number(metric, metric.measure(self, models))
             for metric in self.metrics
             if not isinstance(metric, Staleness)
         }
@@ -76,6 +76,14 @@ class View:
 def _default(metric: type[Metric]) -> Metric:
     """A metric with its default parameters."""
     return metric.model_validate({})
+
+
+def _number(metric: Metric, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        got = f"{type(value).__name__} {getattr(value, 'shape', '')}".strip()
+        raise SimulatorError(f"metric {metric.kind}: must give a number, got {got}") from None
 
 
 def _kinds(metrics: Sequence[Metric]) -> list[str]:

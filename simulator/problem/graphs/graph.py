@@ -67,6 +67,28 @@ def mirror(W: csr_array) -> Ints:
     return np.asarray(positions.tocsc().data, dtype=np.int64)
 
 
+def check_weights(W: Any, n: int, kind: str) -> None:
+    """Refuse what is not W as the engines rely on it, of a plugin's graph."""
+    good = (
+        isinstance(W, csr_array)
+        and W.shape == (n, n)
+        and W.dtype == np.float64
+        and W.has_canonical_format
+    )
+    if not good:
+        what = f"a SciPy csr_array of floats with shape ({n}, {n}) and sorted indices"
+        raise ScenarioError(f"graph: {kind} must give {what}, as symmetric(n, i, j, weights) does")
+    wrong = None
+    if not (np.isfinite(W.data).all() and (W.data > 0).all()):
+        wrong = "a weight that is not a finite number above 0"
+    elif W.diagonal().any():
+        wrong = "an edge from an agent to itself"
+    elif (W != W.T).nnz:
+        wrong = "weights that are not symmetric"
+    if wrong:
+        raise ScenarioError(f"graph: {kind} has {wrong}")
+
+
 def connected_parts(W: csr_array, names: Sequence[str], allowed: bool) -> tuple[Ints, str | None]:
     """The part (n) of the graph that each agent belongs to, and a remark if there are several."""
     count, labels = connected_components(W, directed=False)
