@@ -26,13 +26,13 @@ reproduce: .venv/.installed
 	$(PY) -m simulator reproduce all
 
 test: .venv/.installed
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist loadgroup
 
 check: .venv/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	$(PY) -m pytest -n 2
+	$(PY) -m pytest -n 2 --dist loadgroup
 
 verify: .venv/.installed
 	$(PY) -m pytest -n 2 -m verify

@@ -4,8 +4,8 @@
     python benchmarks/against.py /tmp/before            # some minutes
     python benchmarks/against.py /tmp/before --cold     # the first compiled run, with empty caches
 
-Each measurement is a process of its own that runs a scenario at two lengths: the difference of
-times over the difference of deliveries is the speed, without imports, compilation and set-up.
+Each measurement is a process of its own that runs a scenario at two lengths: the difference of CPU
+times over that of deliveries is the speed, without imports, compilation and set-up.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ out = []
 for seconds in [min(lengths), *lengths]:
     overrides = {"engine": engine, "stop": {"time": seconds}, "record": {"every": seconds}}
     scenario = load_scenario(file, overrides)
-    started = time.perf_counter()
+    started = time.process_time()
     result = run(scenario)
-    out.append((result.summary["delivered"], time.perf_counter() - started))
+    out.append((result.summary["delivered"], time.process_time() - started))
 print(json.dumps(out))
 """
 

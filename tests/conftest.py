@@ -7,7 +7,7 @@ import pytest
 from hypothesis import settings
 
 from simulator.problem.build import build_problem
-from simulator.runs.plugins import schema_for
+from simulator.runs.plugins import Plugins, schema_for
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 
@@ -35,7 +35,7 @@ LINEAR = {
 }
 
 
-def build(base: dict, **overrides) -> Scenario:
+def build(base: dict, *, plugins: Plugins | None = None, **overrides) -> Scenario:
     """A scenario from a dictionary; ``network__drop=0.1`` sets a nested key."""
     values = copy.deepcopy(base)
     for key, value in overrides.items():
@@ -44,7 +44,7 @@ def build(base: dict, **overrides) -> Scenario:
         for parent in parents:
             place = place.setdefault(parent, {})
         place[last] = value
-    return schema_for().model_validate(values)
+    return schema_for(plugins).model_validate(values)
 
 
 def problem_of(scenario: Scenario):

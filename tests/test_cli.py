@@ -60,7 +60,7 @@ def entries(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
-def test_run_writes_a_complete_result_and_reuses_it(tiny):
+def test_run_writes_a_complete_result_and_reuses_it(tiny, here):
     first = simulator("run", "tiny.yaml", cwd=tiny)
     assert first.returncode == 0, first.stderr
     (folder,) = (tiny / "results").iterdir()
@@ -74,7 +74,7 @@ def test_run_writes_a_complete_result_and_reuses_it(tiny):
         "trace.csv",
     }
     assert "already computed" not in first.stdout
-    again = simulator("run", "tiny.yaml", cwd=tiny)
+    again = here("run", "tiny.yaml", cwd=tiny)
     assert "already computed" in again.stdout
     # What the summary prints is a law.
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -173,9 +173,9 @@ def test_a_results_folder_that_cannot_be_written(tiny, here):
     assert "results cannot be written" in done.stderr
 
 
-def test_a_full_disk_leaves_the_old_result_untouched(tiny):
+def test_a_full_disk_leaves_the_old_result_untouched(tiny, here):
     """A limit on the size of files stands for a disk that is full."""
-    simulator("run", "tiny.yaml", cwd=tiny)
+    here("run", "tiny.yaml", cwd=tiny)
     (folder,) = (tiny / "results").iterdir()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 

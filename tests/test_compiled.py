@@ -137,6 +137,8 @@ def test_clocks(base, changes, peers, rate):
 @pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
 @pytest.mark.parametrize("start", ["own", "hello", "known", "zero", {"kind": "normal", "scale": 2}])
 def test_starts(base, changes, start):
+    if base is LINEAR and start == "hello" and changes.get("algorithm__mode") == "sync":
+        pytest.skip("admm says no hello before rounds")
     network = {"latency": {"kind": "exponential", "mean": 0.5}, "drop": 0.2}
     assert_same(build(base, **changes, algorithm__start=start, network=network))
 

@@ -79,7 +79,7 @@ def test_a_dask_worker_that_is_killed_does_no_harm(cluster: Cluster, tmp_path: P
     """Runs of a second or so: one worker is killed with some in its hands."""
     scenario = write_tiny(tmp_path, TINY.replace("time: 20", "time: 2000"))
     plan = make_plan(Request(scenario, seeds=6))
-    jobs = [partial(pack, run.scenario, None) for run in plan.runs]
+    jobs = [partial(pack, run.scenario) for run in plan.runs]
     outcomes, killed = {}, 0
     with DaskCrew(cluster.address) as crew:
         for number, outcome in run_all(jobs, crew):

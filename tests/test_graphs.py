@@ -13,20 +13,21 @@ from hypothesis.extra.numpy import arrays
 from pydantic import TypeAdapter
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
-from simulator.scenario.problem import Graph
 
 from simulator.errors import ScenarioError
 from simulator.problem import generators
-from simulator.problem.graphs import build_graph, connected_parts, mirror
+from simulator.problem.graphs import GRAPHS
+from simulator.problem.graphs.graph import Agents, connected_parts, mirror
+from simulator.scenario.choice import one_of
 
-SCHEMA = TypeAdapter(Graph)
+SCHEMA = TypeAdapter(one_of(list(GRAPHS.values())))
 
 
 def build(points=None, *, n=None, names=None, angular=False, seed=0, **graph):
     if names is None:
         names = [str(i) for i in range(len(points) if n is None else n)]
     rng = np.random.default_rng(seed)
-    return build_graph(SCHEMA.validate_python(graph), names, points, rng, angular=angular)
+    return SCHEMA.validate_python(graph).build(Agents(names, points, angular), rng)
 
 
 def check_form(W: csr_array) -> None:

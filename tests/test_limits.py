@@ -17,7 +17,7 @@ from simulator.problem.build import build_problem
 from simulator.problem.generators import generate
 from simulator.runs import limits
 from simulator.runs import run as simulation
-from simulator.runs.run import find_rule, run
+from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario import laws
 from simulator.scenario.overrides import parse_override, repeated
@@ -31,8 +31,8 @@ HUGE = 10**15
 
 def setup_of(scenario):
     streams = Streams(scenario.seed)
-    rule = find_rule(scenario, None)
-    return prepare(scenario, build_problem(scenario, streams), streams, rule)
+    problem = build_problem(scenario, streams)
+    return prepare(scenario, problem, streams, scenario.algorithm.rule)
 
 
 def refusal(base, **overrides):
@@ -222,7 +222,7 @@ def test_a_matrix_that_rounding_spoils_is_said_in_plain_words():
 def test_an_empirical_file_is_read_once_a_run(tmp_path: Path, monkeypatch):
     file = tmp_path / "numbers.txt"
     file.write_text("1\n2\n3\n")
-    law = laws.EmpiricalTime(kind="empirical", file=file)
+    law = laws.Empirical[float](file=file)
     draw = laws.sampler(law, np.random.default_rng(0), block=10)
     expected = law.draw(np.random.default_rng(0), 100).tolist()
     monkeypatch.setattr(laws, "read_numbers", None)

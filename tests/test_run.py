@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from agents.rule import Rule
-from simulator import setup
 from simulator.errors import DivergenceError, ScenarioError
 from simulator.problem.problem import DataSets
+from simulator.runs.plugins import load_plugins
 from simulator.runs.run import run
 from simulator.seeds import Streams
-from simulator.theory.metrics import View
+from simulator.theory.metrics import Accuracy, View
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
 
@@ -334,24 +334,28 @@ def test_an_agent_without_neighbours_keeps_its_solitary_model():
 
 
 class Exploding(Rule):
-    """Doubles its model at every solve."""
+    """Its model grows without bound."""
 
-    def payload(self, k):
-        return (self.model,)
+    kind = "exploding"
 
-    def absorb(self, k, received, sent):
+    def absorb(s, i, k, received, sent):
         pass
 
-    def solve(self):
-        self.model = self.model * 1e200
+    def solve(s, i):
+        for x in range(s.p):
+            s.models[i, x] *= 1e200
 
 
-@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
 @pytest.mark.parametrize("mode", ["async", "sync"])
-def test_a_model_that_is_not_finite_stops_the_run(monkeypatch, mode):
-    monkeypatch.setattr(setup, "RULES", {"exploding": Exploding})
-    monkeypatch.setattr("simulator.runs.run.RULES", {"exploding": Exploding})
-    scenario = build(MEANS, algorithm={"kind": "exploding", "mode": mode}, network={"latency": 0.1})
+def test_a_model_that_is_not_finite_stops_the_run(mode, engine):
+    scenario = build(
+        MEANS,
+        plugins=load_plugins(Exploding),
+        algorithm={"kind": "exploding", "mode": mode},
+        network={"latency": 0.1},
+        engine=engine,
+    )
     with pytest.raises(DivergenceError, match=r"agent \d+ is no longer finite at time .* s, after"):
         run(scenario)
 
@@ -422,7 +426,7 @@ def test_accuracies_are_shares_of_right_predictions(sizes, rng):
     problem = replace(problem_of(scenario), test=test)
     models = rng.normal(size=(8, 3))
     models[4] = 0.0  # never right
-    found = View(scenario, problem).accuracies(models)
+    found = Accuracy().each(View(scenario, problem), models)
     for i, size in enumerate(sizes):
         right = [label * (point @ models[i]) > 0 for point, label in zip(*test[i], strict=True)]
         assert np.isnan(found[i]) if size == 0 else found[i] == pytest.approx(np.mean(right))

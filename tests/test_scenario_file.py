@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import schema_for
+from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
     json_schema,
-    load_scenario,
     parse_override,
     scenario_files,
     scenario_hash_payload,
@@ -324,7 +324,8 @@ def test_levels(write: Any, text: str, level: float | str) -> None:
                 "5:12: network.latency.shape: missing key for kind 'pareto', "
                 "which --set network.latency.kind asks for; expected a number",
                 "5:43: network.latency.sigma: unknown key for kind 'pareto', "
-                "which --set network.latency.kind asks for; allowed: kind, mean, shape, per_agent",
+                "which --set network.latency.kind asks for; allowed: kind, mean, shape, per_agent, "
+                "per_link",
             ],
         ),
         (
@@ -379,12 +380,14 @@ def test_an_endless_value(write: Any) -> None:
 
 
 def test_rules_of_a_plugin(write: Any) -> None:
-    path = write(SMALL + "algorithm: {kind: push_sum, parameters: {step: 0.1}}\n")
-    assert load_scenario(path, known_rules=iter(["push_sum"])).algorithm.parameters == {"step": 0.1}
-    (line,) = errors(path, known_rules=["pushsum"])
+    path = write(SMALL + "algorithm: {kind: averagin, step: 0.1}\n")
+    averaging = ROOT / "docs/examples/averaging.py"
+    kind = {"algorithm.kind": "averaging"}
+    assert load_scenario(path, kind, plugins=averaging).algorithm.step == 0.1
+    (line,) = errors(path, plugins=averaging)
     assert line == (
-        "3:19: algorithm.kind: unknown rule (got 'push_sum'); did you mean 'pushsum'? "
-        "allowed: mp, admm, solitary, consensus, pushsum, "
+        "3:19: algorithm.kind: unknown kind (got 'averagin'); did you mean 'averaging'? "
+        "allowed: admm, mp, averaging, solitary, consensus, "
         "and what a plugin adds (--plugin FILE_OR_MODULE)"
     )
 
@@ -510,12 +513,11 @@ scenarios = st.fixed_dictionaries(
             optional={"arguments": st.dictionaries(words, anything, max_size=3)},
         ),
         "algorithm": block(
-            "mine",
+            "admm",
             mu=positive,
             start=st.sampled_from(["own", "zero"])
             | st.fixed_dictionaries({"kind": st.just("normal"), "scale": positive}),
             primal=st.fixed_dictionaries({"gradient_steps": st.integers(1, 9)}),
-            parameters=st.dictionaries(words, anything, max_size=3),
         ),
         "network": st.fixed_dictionaries(
             {},
@@ -536,7 +538,7 @@ def test_written_scenarios_are_read_back_exactly(
     text = dump_scenario(scenario)
     path = tmp_path_factory.getbasetemp() / "written.yaml"
     path.write_text(text, encoding="utf-8", newline="")
-    again = load_scenario(path, known_rules=["mine"])
+    again = load_scenario(path)
     assert again == scenario
     assert dump_scenario(again) == text
     payloads = [json.dumps(scenario_hash_payload(s, {})) for s in (scenario, again)]
@@ -551,7 +553,12 @@ def test_dump_writes_everything_kind_first(write: Any) -> None:
     assert tree["algorithm"]["alpha"] == 0.99
     assert tree["algorithm"]["mu"] is None
     assert next(iter(tree["graph"])) == "kind"
-    assert tree["network"]["latency"] == {"kind": "constant", "value": 0.0, "per_agent": None}
+    assert tree["network"]["latency"] == {
+        "kind": "constant",
+        "value": 0.0,
+        "per_agent": None,
+        "per_link": None,
+    }
 
 
 def test_files_are_listed_renamed_and_hashed(write: Any, tmp_path: Path) -> None:
@@ -586,14 +593,14 @@ def test_a_file_named_twice_is_listed_once(write: Any) -> None:
 # --- the schema for editors ---------------------------------------------------------------------
 def test_schema_file_is_current() -> None:
     file = ROOT / "scenarios/scenario.schema.json"
-    assert json.loads(file.read_text(encoding="utf-8")) == json_schema(), (
+    assert json.loads(file.read_text(encoding="utf-8")) == json_schema(schema_for()), (
         "run: python -m simulator schema > scenarios/scenario.schema.json"
     )
 
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
 def test_schema_accepts_valid_files_as_written_and_as_dumped(path: Path) -> None:
-    validator = jsonschema.Draft202012Validator(json_schema())
+    validator = jsonschema.Draft202012Validator(json_schema(schema_for()))
     for text in (path.read_text(encoding="utf-8"), dump_scenario(load_scenario(path))):
         validator.validate(read_yaml(text).value)
 
@@ -604,12 +611,14 @@ def test_schema_accepts_valid_files_as_written_and_as_dumped(path: Path) -> None
 )
 def test_schema_rejects(name: str) -> None:
     text = (ROOT / f"tests/invalid/{name}.yaml").read_text(encoding="utf-8")
-    assert not jsonschema.Draft202012Validator(json_schema()).is_valid(read_yaml(text).value)
+    assert not jsonschema.Draft202012Validator(json_schema(schema_for())).is_valid(
+        read_yaml(text).value
+    )
 
 
 def test_schema_is_a_schema_with_descriptions() -> None:
-    schema = json_schema()
+    schema = json_schema(schema_for())
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert "rho" in schema["$defs"]["Admm"]["properties"]
-    assert "rho" not in schema["$defs"]["Propagation"]["properties"]
+    assert "rho" in schema["$defs"]["CollaborativeADMM"]["properties"]
+    assert "rho" not in schema["$defs"]["ModelPropagation"]["properties"]
     assert "uplink" in schema["$defs"]["Network"]["properties"]["bandwidth"]["description"]

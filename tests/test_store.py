@@ -11,7 +11,6 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,7 +79,7 @@ def twins(tmp_path: Path) -> Path:
 def test_files_of_the_same_name_stay_apart(twins: Path):
     scenario = load_scenario(twins)
     here = run(scenario)
-    outcome = pack(scenario, None).execute()
+    outcome = pack(scenario).execute()
     assert isinstance(outcome, Done)
     pd.testing.assert_frame_equal(outcome.result.trace, here.trace)
     store = Store(twins.parent / "results")
@@ -262,33 +261,15 @@ def test_run_draws_damaged_figures_again(tmp_path: Path):
     assert path.read_bytes() == before
 
 
-class InlineCrew:
-    """Does its jobs in this process."""
-
-    slots = 1
-
-    def submit(self, job):
-        future = Future()
-        future.set_result(job.execute())
-        return future
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-
-def test_sweep_computes_damaged_results_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("simulator.sweeps.crew_for", lambda *_: InlineCrew())
+def test_sweep_computes_damaged_results_again(tmp_path: Path):
     file, out = write_tiny(tmp_path), tmp_path / "results"
-    first = sweep(file, seeds=3, out=out, figures=False)
+    first = sweep(file, seeds=3, jobs=1, out=out, figures=False)
     folders = [out / name for name in first.runs["folder"]]
     before = [content(folder) for folder in folders]
     (folders[0] / "trace.csv").write_bytes(b"")
     (folders[2] / MANIFEST).write_text("{")
     with pytest.warns(StoreWarning, match=r"trace\.csv: damaged: .* \(and 1 more\): computed"):
-        again = sweep(file, seeds=3, out=out, figures=False)
+        again = sweep(file, seeds=3, jobs=1, out=out, figures=False)
     pd.testing.assert_frame_equal(again.runs, first.runs)
     assert [content(folder) for folder in folders] == before
 
@@ -296,12 +277,12 @@ def test_sweep_computes_damaged_results_again(tmp_path: Path, monkeypatch: pytes
 def test_runs_of_one_sweep_whose_hashes_begin_alike(tmp_path: Path, monkeypatch):
     """Neither is there when the sweep begins: where the second one goes shows when it is saved."""
     real = store_module.hash_of
-    monkeypatch.setattr("simulator.sweeps.crew_for", lambda *_: InlineCrew())
+    file, out = write_tiny(tmp_path), tmp_path / "results"
     monkeypatch.setattr(store_module, "hash_of", lambda value: "00000000" + real(value)[8:])
-    result = sweep(write_tiny(tmp_path), seeds=2, out=tmp_path / "results", figures=False)
+    result = sweep(file, seeds=2, jobs=1, out=out, figures=False)
     assert result.runs["folder"].str.len().tolist() == [len("tiny-") + 8, len("tiny-") + 12]
     assert result.runs["l2_error"].nunique() == 2
-    again = sweep(write_tiny(tmp_path), seeds=2, out=tmp_path / "results", figures=False)
+    again = sweep(file, seeds=2, jobs=1, out=out, figures=False)
     pd.testing.assert_frame_equal(again.runs, result.runs)
 
 

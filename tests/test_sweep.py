@@ -19,9 +19,10 @@ from scipy import stats
 from simulator import sweep
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.runs.plugins import load_plugin
+from simulator.runs.plugins import schema_for
 from simulator.runs.run import run
-from simulator.scenario.files import dump_scenario, load_scenario, scenario_hash_payload
+from simulator.runs.scenarios import load_scenario
+from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.store.store import Store
 from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
 from simulator.sweeps.tables import _curve, mean_interval
@@ -164,7 +165,7 @@ def test_dry_run_lists_and_writes_nothing(tiny: Path):
 )
 def test_wrong_targets(text: str):
     with pytest.raises(ScenarioError, match="--target"):
-        TargetLevel.parse(text)
+        TargetLevel.parse(text, schema_for())
 
 
 def test_a_relative_target_is_left_to_the_run(tiny: Path):
@@ -270,12 +271,12 @@ def test_two_workers_give_the_same_bytes(swept, tiny: Path):
     assert before == {path: path.stat().st_mtime_ns for path in tiny.parent.rglob("trace.csv")}
 
 
-def test_killed_five_times_and_started_again(swept, tiny: Path):
+def test_killed_three_times_and_started_again(swept, tiny: Path):
     """SIGKILL when one more run is stored, or a moment later; finished runs stay as they are."""
     out, chance = tiny.parent / "results", random.Random(3)
     words = command("sweep", tiny, *SETTINGS, "--seeds", 2, "--jobs", 1, "--out", out, "--quiet")
     kept: dict[Path, int] = {}
-    for _ in range(5):
+    for _ in range(3):
         process = subprocess.Popen([*words, "--no-figures"], start_new_session=True)
         wanted = len(kept) + 1
         while process.poll() is None and len(list(out.glob("tiny-*/manifest.json"))) < wanted:
@@ -315,7 +316,7 @@ def test_interrupted_it_keeps_what_is_finished(tiny: Path, number: int, code: in
 def test_a_worker_that_is_killed_does_no_harm(tiny: Path):
     """The only worker is killed with a run in its hands; the run goes out again."""
     runs = make_plan(Request(tiny, seeds=3)).runs
-    jobs = [partial(pack, run.scenario, None) for run in runs]
+    jobs = [partial(pack, run.scenario) for run in runs]
     outcomes, killed = {}, 0
     with LocalCrew(1) as crew:
         for number, outcome in run_all(jobs, crew):
@@ -332,17 +333,19 @@ def test_a_worker_that_is_killed_does_no_harm(tiny: Path):
 
 PLUGIN = """
 import os
-from agents.model_propagation import ModelPropagation
+from agents.rules.model_propagation import ModelPropagation
 
 class Deadly(ModelPropagation):
-    def __init__(self, situation):
+    kind = "deadly"
+
+    def prepare(s, start):
         os._exit(9)
 
 class Growing(ModelPropagation):
-    def __init__(self, situation):
-        raise ArithmeticError("too large")
+    kind = "growing"
 
-RULES = {"deadly": Deadly, "growing": Growing}
+    def prepare(s, start):
+        raise ArithmeticError("too large")
 """
 
 
@@ -351,12 +354,14 @@ def test_runs_that_fail_are_recorded_and_the_others_go_on(tiny: Path):
     file = tiny.parent / "rules.py"
     file.write_text(PLUGIN)
     kinds = {"algorithm.kind": ["mp", "deadly", "growing"]}
-    out, plugin = tiny.parent / "results", load_plugin(str(file))
-    result = sweep(tiny, kinds, jobs=2, out=out, plugin=plugin)
+    out = tiny.parent / "results"
+    result = sweep(tiny, kinds, jobs=2, out=out, plugins=file)
     assert result.runs["status"].tolist() == ["done", "failed", "failed"]
     assert result.failed == 2
     assert "died twice" in result.runs["reason"][1]
-    assert result.runs["reason"][2] == "ArithmeticError: too large"
+    assert result.runs["reason"][2] == (
+        "rule growing: prepare failed (rules.py:15): ArithmeticError: too large"
+    )
     assert result.summary["failed"].tolist() == [0, 1, 1]
     assert not Store(out).has(out / "nothing")
 
@@ -383,7 +388,7 @@ def test_named_files_travel_with_a_run(tmp_path: Path):
     overrides = {"network.latency": {"kind": "empirical", "file": "delays.txt"}}
     scenario = load_scenario(path, overrides)
     expected = run(scenario).trace
-    job = pack(scenario, None)
+    job = pack(scenario)
     home.rename(tmp_path / "elsewhere")
     outcome = job.execute()
     assert isinstance(outcome, Done)
@@ -393,7 +398,7 @@ def test_named_files_travel_with_a_run(tmp_path: Path):
 def test_reasons_do_not_name_the_workers_folder(tmp_path: Path):
     (tmp_path / "edges.txt").write_text("0 99\n")
     scenario = load_scenario(write_tiny(tmp_path), {"graph": {"kind": "file", "file": "edges.txt"}})
-    reasons = {pack(scenario, None).execute() for _ in range(2)}
+    reasons = {pack(scenario).execute() for _ in range(2)}
     assert len(reasons) == 1
     (failed,) = reasons
     assert isinstance(failed, Failed)

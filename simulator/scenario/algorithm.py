@@ -110,7 +110,8 @@ def _block_of(rule: type[Rule]) -> type[Algorithm]:
         "kind": (Literal[rule.kind], rule.kind),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
-    bases: Any = (Exchanges, rule.Parameters)
+    # Fields come in the order of the bases from the last to the first: a rule's own last.
+    bases: Any = (rule.Parameters, Exchanges)
     made: Any = create_model
     model = made(rule.__name__, __base__=bases, **fields)
     model.__doc__ = (rule.__doc__ or "").split("\n")[0]

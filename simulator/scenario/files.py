@@ -195,6 +195,9 @@ def scenario_files(scenario: Scenario) -> list[Path]:
         elif isinstance(value, BaseModel):
             for name in type(value).model_fields:
                 yield from walk(getattr(value, name))
+        elif isinstance(value, list):
+            for item in value:
+                yield from walk(item)
 
     return list(dict.fromkeys(walk(scenario)))
 
@@ -212,6 +215,8 @@ def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:
         if isinstance(value, BaseModel):
             items = {name: plain(getattr(value, name)) for name in type(value).model_fields}
             return {"kind": items.pop("kind"), **items} if "kind" in items else items
+        if isinstance(value, list):
+            return [plain(item) for item in value]
         return file(value) if isinstance(value, Path) else value
 
     return plain(scenario)

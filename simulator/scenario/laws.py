@@ -314,7 +314,7 @@ def time_law(laws: Iterable[type[Law[Any]]], *, of_links: bool = False) -> Any:
     timed = []
     for law in laws:
         model = law[Seconds]  # type: ignore[index]
-        made = create_model(f"{law.__name__}{suffix}", __base__=(model, base), **fields)
+        made = create_model(f"{law.__name__}{suffix}", __base__=(base, model), **fields)
         made.__doc__ = law.__doc__
         timed.append(made)
     choice = one_of(timed)

@@ -17,6 +17,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from pydantic import BaseModel, Tag, ValidationError
 from pydantic_core import ErrorDetails
 
+from agents.losses.loss import Loss
+from simulator.scenario.algorithm import Algorithm
+from simulator.scenario.kinds import Graph, Metric, Task
+from simulator.scenario.laws import Law
 from simulator.scenario.yaml_positions import KeyPath
 
 #: Phrases for pydantic's error types; {…} is filled from the error's context.
@@ -47,6 +51,8 @@ _TYPES = {
     str: "text",
     Path: "the path of a file",
 }
+#: The blocks that plugins may bring other kinds of.
+_OPEN = (Algorithm, Graph, Law, Loss, Metric, Task)
 
 
 class Mistake(NamedTuple):
@@ -120,7 +126,7 @@ def _explain(
     elif error == "extra_forbidden":
         yield _unknown_key(path, place.block, for_kind, schema)
     elif error in ("union_tag_invalid", "union_tag_not_found") and isinstance(value, dict):
-        yield _wrong_kind((*path, "kind"), value, _kinds(place.schema))
+        yield _wrong_kind((*path, "kind"), value, place.schema)
     elif error in PHRASES:
         limits = {name: _short(limit) for name, limit in context.items()}
         yield Mistake(path, PHRASES[error].format(**limits) + _got(error, value))
@@ -145,12 +151,15 @@ def _unknown_key(path: KeyPath, block: Any, for_kind: str, schema: type[BaseMode
     return Mistake(path, message, "key", (*path[:-1], near) if near else None)
 
 
-def _wrong_kind(path: KeyPath, block: dict[str, Any], kinds: list[str]) -> Mistake:
+def _wrong_kind(path: KeyPath, block: dict[str, Any], schema: Any) -> Mistake:
+    kinds = _kinds(schema)
     if "kind" not in block:
         return Mistake(path, f"missing key; expected {_one_of(kinds)}", "missing")
     kind = block["kind"]
-    hint = did_you_mean(kind, kinds)
-    return Mistake(path, f"unknown kind (got {shown(kind)});{hint} allowed: {', '.join(kinds)}")
+    hint, allowed = did_you_mean(kind, kinds), ", ".join(kinds)
+    if all(issubclass(model, _OPEN) for model in _models(schema)):
+        allowed += ", and what a plugin adds (--plugin FILE_OR_MODULE)"
+    return Mistake(path, f"unknown kind (got {shown(kind)});{hint} allowed: {allowed}")
 
 
 def _got(error: str, value: Any) -> str:

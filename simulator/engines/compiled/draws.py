@@ -63,12 +63,8 @@ class Draws:
 
 def _source(law: laws.Law[Any], rng: np.random.Generator) -> Callable[[int], Floats] | None:
     """What draws a block; None for a constant, which is not drawn."""
-    if isinstance(law, laws.Constant) or law.mean_value == 0:
-        return None
-    if isinstance(law, laws.Empirical):
-        values = law.values()  # once, not at every block
-        return lambda size: values[laws.pick(rng.random(size), len(values))]
-    return lambda size: law.draw(rng, size)
+    constant = isinstance(law, laws.Constant) or law.mean_value == 0
+    return None if constant else law.source(rng)
 
 
 @kernel
