@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agents.compiling import entry
+from agents.compiling import entry, source_of
 from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
@@ -327,6 +327,20 @@ def test_a_queue_that_is_too_small_grows(monkeypatch):
     result = run(scenario.model_copy(update={"engine": "compiled"}))
     assert len(sizes) > 3
     np.testing.assert_array_equal(result.models, expected.models)
+
+
+def test_classes_that_differ_in_names_alone_are_compiled_apart():
+    """``s.up`` and ``s.down`` have the same byte code and constants."""
+
+    class Up:
+        def solve(s, i):  # noqa: N805
+            return s.up[i]
+
+    class Down:
+        def solve(s, i):  # noqa: N805
+            return s.down[i]
+
+    assert source_of(Up) != source_of(Down)
 
 
 def test_help_does_not_import_numba():

@@ -79,7 +79,7 @@ def test_the_mean_of_many_runs_is_the_expectation_of_appendix_c(engine, peers, r
 
     One problem and one set of clock rates; only ticks and partners differ from run to run.  A reply
     sent after the update shows in the copies soon after the start: with the compiled protocol
-    mutated in that way, PLACEHOLDER.
+    mutated in that way all compiled cases failed, the first by 10 standard errors at 4 exchanges.
     """
     hellos = 5 * 4 if start == "hello" else 0
     scenario = build(
@@ -134,18 +134,19 @@ def expected_round(law, drop, timer, messages, corners=()):
 
     ``corners`` are where the law's own density jumps; at k·T the integrand has a corner too.
     """
-    step, total, low = (law.mean() if timer == np.inf else timer), 0.0, 0.0
-    for k in itertools.count():
-        inside = sorted(j * step + x for x in corners for j in range(k + 1))
-        cuts = [low, *(x for x in inside if low < x < low + step), low + step]
-        piece = sum(
-            quad(lambda t: 1 - (1 - survival(law, drop, timer, t)) ** messages, a, b)[0]
-            for a, b in itertools.pairwise(cuts)
+    step = law.mean() if timer == np.inf else timer
+    pieces = []
+    while not pieces or pieces[-1] > 1e-9 * sum(pieces):
+        low, high = len(pieces) * step, (len(pieces) + 1) * step
+        jumps = sorted(k * step + x for x in corners for k in range(len(pieces) + 1))
+        cuts = [low, *(x for x in jumps if low < x < high), high]
+        pieces.append(
+            sum(
+                quad(lambda t: 1 - (1 - survival(law, drop, timer, t)) ** messages, a, b)[0]
+                for a, b in itertools.pairwise(cuts)
+            )
         )
-        total, low = total + piece, low + step
-        if piece < 1e-9 * total:
-            return total
-    raise AssertionError
+    return sum(pieces)
 
 
 LAWS = {
