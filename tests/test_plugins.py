@@ -470,9 +470,7 @@ def test_what_a_loss_gets_wrong(plugin):
         ("{'a': 1.0, 2: 3.0}['a']", r"^loss huber: \w+ can't be compiled \(mine\.py:\d+\): "),
         ("1.0 / (y - y)", r"the huber loss failed in prox"),
     ):
-        plugins = load_plugins(
-            plugin(text.replace("min(max(s - y, -self.delta)", f"min(max({wrong}"))
-        )
+        plugins = load_plugins(plugin(text.replace("min(max(s - y", f"min(max({wrong}")))
         with pytest.raises(SimulatorError, match=message):
             run(build(LINEAR, plugins=plugins, task=task))
 
