@@ -472,7 +472,7 @@ class CompilationError(Exception):
             for a, line, b, number in places
             if not any(part in (a or b) for part in ("site-packages", "__pycache__"))
         ]
-        lines = [line.strip() for line in text.partition("There are")[0].splitlines()]
-        told = [x for x in lines if x and not x.startswith(("During:", "File", "-", "Failed in"))]
+        lines = [line.strip() for line in re.split("There are|\nFile ", text)[0].splitlines()]
+        told = [line for line in lines if line and not line.startswith(("During:", "Failed in"))]
         reason, who = " ".join(told[:2])[:250], name.replace("_", " ", 1)
         super().__init__(f"{who}: {label} can't be compiled{(own or [''])[0]}: {reason}")
