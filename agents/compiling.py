@@ -22,9 +22,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import re
 import shutil
 import sys
 import tempfile
+import warnings
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -37,7 +39,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba import carray, cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
-from numba.core.errors import NumbaError
+from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
@@ -86,15 +88,19 @@ def is_ours(thing: type) -> bool:
 
 
 def source_of(thing: type) -> bytes:
-    """What the compiled code of a class depends on, besides what all code does."""
-    if thing.__module__ in SOURCES:
-        return SOURCES[thing.__module__]
-    if is_ours(thing):
-        file = sys.modules[thing.__module__].__file__
-        return Path(str(file)).read_bytes()
+    """What the compiled code of a class depends on, besides what all code does.
+
+    The module's name is part of it, since compiled code looks its module up by name.
+    """
+    name = thing.__module__
+    if name in SOURCES:
+        return name.encode() + SOURCES[name]
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is not None:
+        return name.encode() + Path(file).read_bytes()
     codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
     parts = [(code.co_name, code.co_code, code.co_consts, code.co_names) for code in codes]
-    return repr(parts).encode()
+    return repr((name, parts)).encode()
 
 
 @cache
@@ -406,7 +412,8 @@ class Functions:
         """The pointer of a function."""
         if label not in self._pointers:
             signature = types.int64(*[types.int64] * 5)
-            with _cached_in(self._folder):
+            with _cached_in(self._folder), warnings.catch_warnings():
+                warnings.simplefilter("ignore", NumbaWarning)
                 try:
                     compiled = cfunc(signature, cache=True)(getattr(self._module, f"p_{label}"))
                 except NumbaError as error:
@@ -458,8 +465,14 @@ class CompilationError(Exception):
     """A function that Python can run and the compiler can't."""
 
     def __init__(self, name: str, label: str, error: Exception):
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        told = [line for line in lines if not line.startswith(("During:", "-", "Failed in"))]
-        places = [line for line in lines if line.startswith("File ") and "generated" not in line]
-        place = places[-1] if places else ""
-        super().__init__(f"{name}: {label} can't be compiled: {' '.join(told[:3])[:400]} {place}")
+        text = str(error)
+        places = re.findall(r'File "([^"]+)", line (\d+)| at (/\S+\.py) \((\d+)\)', text)
+        own = [
+            f" ({Path(a or b).name}:{line or number})"
+            for a, line, b, number in places
+            if not any(part in (a or b) for part in ("site-packages", "__pycache__"))
+        ]
+        lines = [line.strip() for line in re.split("There are|\nFile ", text)[0].splitlines()]
+        told = [line for line in lines if line and not line.startswith(("During:", "Failed in"))]
+        reason, who = " ".join(told[:2])[:250], name.replace("_", " ", 1)
+        super().__init__(f"{who}: {label} can't be compiled{(own or [''])[0]}: {reason}")

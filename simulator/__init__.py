@@ -17,11 +17,11 @@ _HOMES = {
     "Scenario": "simulator.scenario.schema",
     "SimulatorError": "simulator.errors",
     "Sweep": "simulator.sweeps.sweep",
-    "compare": "simulator.sweeps.comparison",
-    "frontier": "simulator.sweeps.frontier",
+    "compare": "simulator.api",
+    "frontier": "simulator.api",
     "load_scenario": "simulator.runs.scenarios",
     "run": "simulator.runs.run",
-    "sweep": "simulator.sweeps.sweep",
+    "sweep": "simulator.api",
 }
 __all__ = sorted(_HOMES)
 

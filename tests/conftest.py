@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import copy
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+from simulator.__main__ import main
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import Plugins, schema_for
 from simulator.scenario.schema import Scenario
@@ -14,6 +19,7 @@ from simulator.seeds import Streams
 settings.register_profile("murmuration", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("murmuration")
 
+ROOT = Path(__file__).parent.parent
 MEANS = {
     "name": "test",
     "task": {"kind": "mean_estimation", "agents": 12},
@@ -54,3 +60,21 @@ def problem_of(scenario: Scenario):
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20170101)
+
+
+@pytest.fixture
+def here(monkeypatch, capsys):
+    """The command line, without the second that a process takes to import everything."""
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def call(*arguments, cwd=ROOT):
+        words = ["simulator", *map(str, arguments)]
+        monkeypatch.chdir(cwd)
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ending:
+            main()
+        shown = capsys.readouterr()
+        return subprocess.CompletedProcess(words, ending.value.code, shown.out, shown.err)
+
+    yield call
+    signal.signal(signal.SIGTERM, handler)

@@ -13,8 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from simulator.__main__ import main
-
 ROOT = Path(__file__).parent.parent
 TINY = """
 name: tiny
@@ -30,24 +28,6 @@ def simulator(*arguments, cwd=ROOT, **options):
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, text=True, **options
     )
-
-
-@pytest.fixture
-def here(monkeypatch, capsys):
-    """As ``simulator``, without the second that a process takes to import everything."""
-    handler = signal.getsignal(signal.SIGTERM)
-
-    def call(*arguments, cwd=ROOT):
-        words = ["simulator", *map(str, arguments)]
-        monkeypatch.chdir(cwd)
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ending:
-            main()
-        shown = capsys.readouterr()
-        return subprocess.CompletedProcess(words, ending.value.code, shown.out, shown.err)
-
-    yield call
-    signal.signal(signal.SIGTERM, handler)
 
 
 @pytest.fixture

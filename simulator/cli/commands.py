@@ -16,6 +16,7 @@ from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
+    from simulator.runs.run import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -87,7 +88,7 @@ def run_command(
     if reused:
         folder = task.place
         if figures:
-            complete_figures(store, scenario, folder)
+            complete_figures(store, scenario, folder, _draw_run)
     else:
         from simulator.cli.terminal import run_progress
 
@@ -100,12 +101,19 @@ def run_command(
             result,
             full_hash=task.full_hash,
             wall_time=time.perf_counter() - started,
-            figures=figures,
+            draw=_draw_run if figures else None,
             force=force,
         )
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
         _report(manifest, folder, reused, as_json, quiet)
+
+
+def _draw_run(result: Result, folder: Path) -> None:
+    """The figures of a run; Matplotlib is imported here, when there is something to draw."""
+    from simulator.figures.run import draw_run
+
+    draw_run(result, folder)
 
 
 def _report(

@@ -90,7 +90,10 @@ def sweep_command(
         return 0
     computed = work(plan)
     with noting(RESUMED):
-        result = write_sweep(computed, work.store, figures=how["figures"])
+        draw: Any = None
+        if how["figures"]:
+            from simulator.figures.sweep import draw_sweep as draw  # Matplotlib
+        result = write_sweep(computed, work.store, draw)
     if not how["quiet"]:
         from simulator.cli.sweep_terminal import show_sweep
 
@@ -214,8 +217,10 @@ def _compare(work: _Work, request: Request) -> int:
         return 0
     computed, request, tuning = compute_comparison(request, work.plugins, work.store, work)
     with noting(RESUMED):
-        drawn = work.how["figures"]
-        result = write_comparison(computed, request, work.store, tuning, figures=drawn)
+        draw: Any = None
+        if work.how["figures"]:
+            from simulator.figures.comparison import draw_comparison as draw  # Matplotlib
+        result = write_comparison(computed, request, work.store, tuning, draw)
     if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_comparison
 
@@ -235,8 +240,10 @@ def _frontier(work: _Work, request: Request, knobs: dict[str, dict[str, list[Any
         return 0
     computed = work(planned.plan)
     with noting(RESUMED):
-        drawn = work.how["figures"]
-        result = write_frontier(computed, planned, request, work.store, figures=drawn)
+        draw: Any = None
+        if work.how["figures"]:
+            from simulator.figures.frontier import draw_frontier as draw  # Matplotlib
+        result = write_frontier(computed, planned, request, work.store, draw)
     if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_frontier
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from simulator.problem.build import build_problem
 from simulator.runs.run import Result
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.store.store import Draw, Store, Stored
+from simulator.store.store import Store, Stored
 
 
 def save_result(
@@ -18,10 +19,10 @@ def save_result(
     *,
     full_hash: str,
     wall_time: float,
-    figures: bool = False,
+    draw: Callable[[Result, Path], None] | None = None,
     force: bool = False,
 ) -> Path:
-    """Store a result, with figures if wanted; its folder."""
+    """Store a result, with the figures that ``draw`` makes of it; its folder."""
     arrays = {"models": result.models, "solitary": result.problem.solitary}
     if result.optimum is not None:
         arrays["optimum"] = result.optimum
@@ -32,7 +33,7 @@ def save_result(
         Stored(result.trace, result.agents, result.summary, arrays),
         full_hash=full_hash,
         wall_time=wall_time,
-        draw=_drawing(result) if figures else None,
+        draw=None if draw is None else partial(draw, result),
         force=force,
     )
 
@@ -52,13 +53,9 @@ def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
     )
 
 
-def complete_figures(store: Store, scenario: Scenario, folder: Path) -> None:
+def complete_figures(
+    store: Store, scenario: Scenario, folder: Path, draw: Callable[[Result, Path], None]
+) -> None:
     """Draw the figures of a stored result, unless they are there."""
     if not store.has_figures(folder):
-        store.add_figures(folder, _drawing(load_result(store, scenario, folder)))
-
-
-def _drawing(result: Result) -> Draw:
-    from simulator.figures.run import draw_run
-
-    return partial(draw_run, result)
+        store.add_figures(folder, partial(draw, load_result(store, scenario, folder)))

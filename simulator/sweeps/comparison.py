@@ -17,10 +17,8 @@ Where nobody sends (``solitary``, ``consensus``), the target is met at time 0 or
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +39,8 @@ from simulator.sweeps.request import (
     label,
     plain_values,
 )
-from simulator.sweeps.sweep import Computed, Sweep, compute, requested, tables, write_tables
+from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
 from simulator.sweeps.tables import censored, geometric_mean, never, to_target, tuned_text
-from simulator.sweeps.work import Progress
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"
@@ -79,49 +76,6 @@ class Comparison(Sweep):
     tuning: pd.DataFrame | None
     #: What a reader should know.
     notes: tuple[str, ...]
-
-
-def compare(
-    scenario: str | os.PathLike[str],
-    grid: Mapping[str, Sequence[Any]] | None = None,
-    *,
-    vary: tuple[str, Sequence[Any]] | None = None,
-    tune: GivenKnobs | None = None,
-    tune_budget: float | None = None,
-    seeds: int | None = None,
-    target: str | None = None,
-    limit_time: float | str | None = None,
-    limit_communications: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    out: Path | str = "results",
-    plugins: Given = None,
-    force: bool = False,
-    figures: bool = True,
-    progress: Progress | None = None,
-) -> Comparison:
-    """Compare values of a key, ``algorithm.mode`` by default, by the time to a target.
-
-    ``tune`` gives sides a key whose value they choose on held-out seeds, the fastest of those that
-    need at most ``tune_budget`` times as many communications as the most frugal.
-
-    >>> from simulator import compare
-    >>> timers = {"sync": {"network.retransmit_after": ["100 ms", "300 ms", "1 s"]}}
-    >>> modes = compare("scenarios/moons.yaml", tune=timers, seeds=10)  # doctest: +SKIP
-    >>> modes.speedup[["speedup", "low", "high", "bound"]]  # doctest: +SKIP
-    """
-    request = comparison_request(
-        requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target),
-        vary=vary,
-        tune=tune,
-        tune_budget=tune_budget,
-        limit_time=limit_time,
-        limit_communications=limit_communications,
-    )
-    store = Store(out)
-    work = partial(compute, store=store, jobs=jobs, dask=dask, force=force, progress=progress)
-    computed, request, tuning = compute_comparison(request, plugins, store, work)
-    return write_comparison(computed, request, store, tuning, figures=figures)
 
 
 def comparison_request(
@@ -297,9 +251,9 @@ def write_comparison(
     request: Request,
     store: Store,
     tuning: Tuning | None = None,
-    figures: bool = True,
+    draw: Callable[[Comparison, Path], None] | None = None,
 ) -> Comparison:
-    """The tables and figures of a comparison, in its own folder."""
+    """The tables of a comparison, and the figures that ``draw`` makes of it, in its own folder."""
     base = tables(computed, store, "compare")
     assert request.vary is not None
     pairs = pairs_table(computed.plan, base.runs, request.vary)
@@ -317,10 +271,8 @@ def write_comparison(
         if tuning is not None:
             frames["tuning"] = tuning.table
         write_tables(computed, draft, "compare", **frames, pairs=pairs, speedup=result.speedup)
-        if figures:
-            from simulator.figures.comparison import draw_comparison
-
-            draw_comparison(result, draft)
+        if draw is not None:
+            draw(result, draft)
     return result
 
 

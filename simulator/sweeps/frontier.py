@@ -6,8 +6,7 @@ setting of each says as much about the settings as about the sides; the two fron
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,11 @@ from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given
 from simulator.store.drafts import replacing
 from simulator.store.store import Store
-from simulator.sweeps.comparison import GivenKnobs, comparison_request
+from simulator.sweeps.comparison import GivenKnobs
 from simulator.sweeps.knobs import KnobPlan, plan_knobs, points_table
 from simulator.sweeps.plan import make_plan
 from simulator.sweeps.request import Knobs, Request, knobs_of, label
-from simulator.sweeps.sweep import Computed, Sweep, compute, requested, tables, write_tables
-from simulator.sweeps.work import Progress
+from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
 
 #: The knobs of the two modes.
 DEFAULT_KNOBS: Knobs = {
@@ -42,46 +40,6 @@ class Frontier(Sweep):
     vary: tuple[str, list[Any]]
     #: One row a world, combination, side and value: time, communications and bytes to target.
     points: pd.DataFrame
-
-
-def frontier(
-    scenario: str | os.PathLike[str],
-    grid: Mapping[str, Sequence[Any]] | None = None,
-    *,
-    knobs: GivenKnobs | None = None,
-    vary: tuple[str, Sequence[Any]] | None = None,
-    seeds: int | None = None,
-    target: str | None = None,
-    limit_time: float | str | None = None,
-    limit_communications: int | None = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    out: Path | str = "results",
-    plugins: Given = None,
-    force: bool = False,
-    figures: bool = True,
-    progress: Progress | None = None,
-) -> Frontier:
-    """Both sides' time to target against communications to target, over the values of a knob each.
-
-    >>> from simulator import frontier
-    >>> both = frontier("scenarios/frontier.yaml")  # doctest: +SKIP
-    >>> both.points[["world", "algorithm.mode", "value", "time"]]  # doctest: +SKIP
-    """
-    request = frontier_request(
-        comparison_request(
-            requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target),
-            vary=vary,
-            limit_time=limit_time,
-            limit_communications=limit_communications,
-            curves=False,
-        ),
-        knobs,
-    )
-    store = Store(out)
-    planned = plan_frontier(request, plugins)
-    computed = compute(planned.plan, store, jobs=jobs, dask=dask, force=force, progress=progress)
-    return write_frontier(computed, planned, request, store, figures=figures)
 
 
 def frontier_request(request: Request, knobs: GivenKnobs | None = None) -> Request:
@@ -111,7 +69,7 @@ def write_frontier(
     planned: KnobPlan,
     request: Request,
     store: Store,
-    figures: bool = True,
+    draw: Callable[[Frontier, Path], None] | None = None,
 ) -> Frontier:
     """The tables and the figure, in a folder of their own."""
     base = tables(computed, store, "frontier")
@@ -121,8 +79,6 @@ def write_frontier(
     with replacing(result.folder) as draft:
         frames = {"runs": result.runs, "summary": result.summary}
         write_tables(computed, draft, "frontier", **frames, frontier=points)
-        if figures:
-            from simulator.figures.frontier import draw_frontier
-
-            draw_frontier(result, draft)
+        if draw is not None:
+            draw(result, draft)
     return result

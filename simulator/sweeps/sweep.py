@@ -7,7 +7,7 @@ on where it was.  Its tables and figures live in ``results/sweeps/<name>-<hash8>
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import SimulatorError
-from simulator.runs.plugins import Given
 from simulator.store.checked import hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
@@ -26,8 +25,8 @@ from simulator.store.store import (
     software,
     write_manifest,
 )
-from simulator.sweeps.plan import Plan, make_plan
-from simulator.sweeps.request import MOST_RUNS, Request, label, read_request
+from simulator.sweeps.plan import Plan
+from simulator.sweeps.request import Request, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
 from simulator.sweeps.workers import crew_for, require_travel
@@ -62,38 +61,6 @@ class Computed:
     #: How many different runs these are, and how many of them were there.
     distinct: int = 0
     reused: int = 0
-
-
-def sweep(
-    scenario: str | os.PathLike[str],
-    grid: Mapping[str, Sequence[Any]] | None = None,
-    *,
-    seeds: int | None = None,
-    target: str | None = None,
-    max_runs: int = MOST_RUNS,
-    plugins: Given = None,
-    jobs: int | None = None,
-    dask: str | None = None,
-    out: Path | str = "results",
-    force: bool = False,
-    figures: bool = True,
-    progress: Progress | None = None,
-) -> Sweep:
-    """Run every combination of a grid with several seeds; results in the store are reused.
-
-    ``scenario`` is a scenario file or a sweep file.  Runs go to ``jobs`` local processes (as many
-    as there are cores by default) or to the Dask cluster at the address ``dask``.  More than
-    ``max_runs`` are refused.
-
-    >>> from simulator import sweep
-    >>> drops = sweep("scenarios/moons.yaml", {"network.drop": [0, 0.5]}, seeds=5)  # doctest: +SKIP
-    >>> drops.summary[["network.drop", "l2_error", "l2_error_low"]]  # doctest: +SKIP
-    """
-    request = requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target)
-    request = replace(request, max_runs=max_runs)
-    plan = make_plan(request, plugins)
-    computed = compute(plan, Store(out), jobs=jobs, dask=dask, force=force, progress=progress)
-    return write_sweep(computed, Store(out), figures=figures)
 
 
 def requested(
@@ -148,16 +115,16 @@ def compute(
     )
 
 
-def write_sweep(computed: Computed, store: Store, figures: bool = True) -> Sweep:
-    """The tables and figures of a sweep, in its own folder."""
+def write_sweep(
+    computed: Computed, store: Store, draw: Callable[[Sweep, Path], None] | None = None
+) -> Sweep:
+    """The tables of a sweep, and the figures that ``draw`` makes of it, in its own folder."""
     result = tables(computed, store, "sweep")
     with replacing(result.folder) as draft:
         frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
         write_tables(computed, draft, "sweep", **frames)
-        if figures:
-            from simulator.figures.sweep import draw_sweep
-
-            draw_sweep(result, draft)
+        if draw is not None:
+            draw(result, draft)
     return result
 
 
