@@ -107,7 +107,7 @@ class Beyond(Experiment):
         bounds = int((table["bound"] != "=").sum())
         censored = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
         agents = {
-            name: plan.runs[0].scenario.task.agents for name, (plan, _) in self._plans.items()
+            name: plan.runs[0].scenario.task.count for name, (plan, _) in self._plans.items()
         }
         return (
             "Simulated time that synchronous rounds need to come within 1 % of the initial "
