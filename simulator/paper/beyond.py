@@ -106,9 +106,7 @@ class Beyond(Experiment):
         table = tables[self.id]
         bounds = int((table["bound"] != "=").sum())
         censored = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
-        agents = {
-            name: plan.runs[0].scenario.task.count for name, (plan, _) in self._plans.items()
-        }
+        agents = {name: plan.runs[0].scenario.task.count for name, (plan, _) in self._plans.items()}
         return (
             "Simulated time that synchronous rounds need to come within 1 % of the initial "
             "distance to the optimum, over the time of asynchronous gossip on the same problems "
