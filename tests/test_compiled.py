@@ -333,11 +333,11 @@ def test_classes_that_differ_in_names_alone_are_compiled_apart():
     """``s.up`` and ``s.down`` have the same byte code and constants."""
 
     class Up:
-        def solve(s, i):  # noqa: N805
+        def solve(s, i):
             return s.up[i]
 
     class Down:
-        def solve(s, i):  # noqa: N805
+        def solve(s, i):
             return s.down[i]
 
     assert source_of(Up) != source_of(Down)

@@ -35,15 +35,15 @@ class Drifting(Rule):
     copies = per_link("p")
     home = per_agent("p")
 
-    def prepare(s, start):  # noqa: N805
+    def prepare(s, start):
         s.copies = start.copies
         s.home = start.solitary
 
-    def absorb(s, i, k, received, sent):  # noqa: N805
+    def absorb(s, i, k, received, sent):
         for x in range(s.p):
             s.copies[k, x] = received[x]
 
-    def solve(s, i):  # noqa: N805
+    def solve(s, i):
         u = uniform(s)
         for x in range(s.p):
             total = 0.0
