@@ -44,6 +44,7 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
             axis.set_title(", ".join(map(str, name)) if by else "", fontsize=10, loc="left")
             costs_axes(axis)
             axis.label_outer()
+        axes[0].set_xlim(left=0.72 * axes[0].get_xlim()[0])  # room for labels
         for axis in axes[len(groups) :]:
             axis.set_visible(False)
         for number, value in enumerate(values):
@@ -88,26 +89,34 @@ def frontier_line(
     for chosen, face in ((filled, colour), (~filled, "white")):
         style = {"markeredgecolor": colour, "markerfacecolor": face, "markersize": 5}
         axis.plot(x[chosen], y[chosen], "o" if above else "s", zorder=3, **style)
-    for text, across, up in _labels(points):
+    for text, across, up, level in _labels(points):
+        # On a level stretch labels side by side would run into one another: they are turned.
+        shift, across_at, turn = ((5, 5), "left", 0) if above else ((-6, -1), "right", 0)
+        if level:
+            shift, turn = ((3, 5) if above else (4, -5)), (35 if above else 40)
         axis.annotate(
             text,
             (across, up),
-            (5, 5) if above else (-5, -5),
+            shift,
             textcoords="offset points",
-            ha="left" if above else "right",
+            rotation=turn,
+            rotation_mode="anchor" if level else "default",
+            ha=across_at,
             va="bottom" if above else "top",
             color=colour,
             fontsize=7.5,
         )
 
 
-def _labels(points: pd.DataFrame) -> list[tuple[str, float, float]]:
-    """The knob's values where their points are; those in one place share a label."""
-    groups: list[list[int]] = []
+def _labels(points: pd.DataFrame) -> list[tuple[str, float, float, bool]]:
+    """The knob's values where their points are, and whether the line is level there.
+
+    Values whose points lie in one place share a label.
+    """
     place = np.log(points[["communications", "time"]].to_numpy())
+    groups: list[list[int]] = []
     for number in range(len(points)):
-        near = groups and np.abs(place[number] - place[groups[-1][-1]]).max() < np.log(_NEAR)
-        if near:
+        if groups and np.abs(place[number] - place[groups[-1][-1]]).max() < np.log(_NEAR):
             groups[-1].append(number)
         else:
             groups.append([number])
@@ -117,7 +126,10 @@ def _labels(points: pd.DataFrame) -> list[tuple[str, float, float]]:
         text = ends[0] if len(group) == 1 else f"{ends[0]} … {ends[1]}"
         middle = points.iloc[group[len(group) // 2]]
         bound = "≥ " if middle["censored"] else ""
-        found.append((bound + text, float(middle["communications"]), float(middle["time"])))
+        around = place[max(group[0] - 1, 0) : group[-1] + 2]
+        level = bool(np.ptp(around[:, 1]) < 0.1 * np.ptp(around[:, 0]))
+        cost = float(middle["communications"]), float(middle["time"])
+        found.append((bound + text, *cost, level))
     return found
 
 
