@@ -20,8 +20,10 @@ from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
-from simulator.scenario.files import scenario_hash_payload
+from simulator.runs.plugins import schema_for
+from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.scenario.schema import Scenario
+from simulator.scenario.yaml_positions import read_yaml
 from simulator.store.checked import hash_of, read_checked, write_checked
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
 from simulator.sweeps.tables import mean_interval
@@ -37,6 +39,27 @@ LOOKS: dict[str, dict[str, Any]] = {
     "sync": {"color": GREEN, "linestyle": (0, (5, 1, 1, 1)), "marker": "^"},
     "warm": {"color": "#8E6BBF", "linestyle": (0, (1, 1)), "marker": "D"},
 }
+
+
+@dataclass(frozen=True)
+class ClosedFormJob:
+    """What a worker needs for a table of optimal models."""
+
+    function: str
+    scenario: str
+    seeds: tuple[int, ...]
+    arguments: tuple[tuple[str, tuple[float, ...]], ...]
+
+    def execute(self) -> Outcome:
+        """Compute it, on one thread: with more, sums have other last bits."""
+        started = time.perf_counter()
+        try:
+            scenario = schema_for().model_validate(read_yaml(self.scenario).value)
+            with threadpool_limits(limits=1, user_api="blas"):
+                table = FUNCTIONS[self.function](scenario, self.seeds, **dict(self.arguments))
+        except Exception as error:
+            return Failed(reason_for(error))
+        return Done(table, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -75,19 +98,10 @@ class ClosedForm:
         """Raise unless it is there and whole."""
         read_checked(self.place, self.full_hash)
 
-    def job(self) -> ClosedForm:
-        """It travels as it is."""
-        return self
-
-    def execute(self) -> Outcome:
-        """Compute it, on one thread: with more, sums have other last bits."""
-        started = time.perf_counter()
-        try:
-            with threadpool_limits(limits=1, user_api="blas"):
-                table = FUNCTIONS[self.function](self.scenario, self.seeds, **dict(self.arguments))
-        except Exception as error:
-            return Failed(reason_for(error))
-        return Done(table, time.perf_counter() - started)
+    def job(self) -> ClosedFormJob:
+        """The scenario as text: its class is made to measure and can't travel."""
+        text = dump_scenario(self.scenario)
+        return ClosedFormJob(self.function, text, self.seeds, self.arguments)
 
     def save(self, outcome: Done, force: bool = False) -> None:
         """Write it; a file takes the place of another in one step, so it may always."""
