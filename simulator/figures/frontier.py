@@ -45,7 +45,7 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
             costs_axes(axis)
             axis.label_outer()
         left, right = axes[0].get_xlim()
-        axes[0].set_xlim(0.62 * left, 1.1 * right)  # room for labels
+        axes[0].set_xlim(0.57 * left, 1.1 * right)  # room for labels
         for axis in axes[len(groups) :]:
             axis.set_visible(False)
         for number, value in enumerate(values):
@@ -155,4 +155,6 @@ def costs_axes(axis: Any) -> None:
 
 
 def _thousands(value: float, _: Any) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:g}M"
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
