@@ -44,7 +44,8 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
             axis.set_title(", ".join(map(str, name)) if by else "", fontsize=10, loc="left")
             costs_axes(axis)
             axis.label_outer()
-        axes[0].set_xlim(left=0.72 * axes[0].get_xlim()[0])  # room for labels
+        left, right = axes[0].get_xlim()
+        axes[0].set_xlim(0.57 * left, 1.1 * right)  # room for labels
         for axis in axes[len(groups) :]:
             axis.set_visible(False)
         for number, value in enumerate(values):
@@ -91,18 +92,16 @@ def frontier_line(
         axis.plot(x[chosen], y[chosen], "o" if above else "s", zorder=3, **style)
     for text, across, up, level in _labels(points):
         # On a level stretch labels side by side would run into one another: they are turned.
-        shift, across_at, turn = ((5, 5), "left", 0) if above else ((-6, -1), "right", 0)
-        if level:
-            shift, turn = ((3, 5) if above else (4, -5)), (35 if above else 40)
+        over = above or level
         axis.annotate(
             text,
             (across, up),
-            shift,
+            (3, 6) if level else (5, 5) if above else (-6, -1),
             textcoords="offset points",
-            rotation=turn,
-            rotation_mode="anchor" if level else "default",
-            ha=across_at,
-            va="bottom" if above else "top",
+            rotation=40 if level else 0,
+            rotation_mode="anchor",
+            ha="left" if over else "right",
+            va="bottom" if over else "top",
             color=colour,
             fontsize=7.5,
         )
@@ -127,9 +126,11 @@ def _labels(points: pd.DataFrame) -> list[tuple[str, float, float, bool]]:
         middle = points.iloc[group[len(group) // 2]]
         bound = "≥ " if middle["censored"] else ""
         around = place[max(group[0] - 1, 0) : group[-1] + 2]
-        level = bool(np.ptp(around[:, 1]) < 0.1 * np.ptp(around[:, 0]))
         cost = float(middle["communications"]), float(middle["time"])
-        found.append((bound + text, *cost, level))
+        # The most frugal point has room on its left.
+        level = bool(np.ptp(around[:, 1]) < 0.1 * np.ptp(around[:, 0]))
+        level &= place[group, 0].min() > place[:, 0].min()
+        found.append((bound + text, *cost, bool(level)))
     return found
 
 
@@ -154,4 +155,6 @@ def costs_axes(axis: Any) -> None:
 
 
 def _thousands(value: float, _: Any) -> str:
+    if value >= 1e6:
+        return f"{value / 1e6:g}M"
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
