@@ -316,7 +316,7 @@ READ_ONLY = "ValueError: assignment destination is read-only"
 WRONG = {
     "raises": (
         ("solve", "if i == 3:", "    raise ValueError('no luck')"),
-        r"agent 3 at [0-9.]+ s \(mine\.py:19\): ValueError: no luck",
+        r"agent 3 at [0-9.]+ s \(mine\.py:18\): ValueError: no luck",
     ),
     "out of range": (
         ("tell", "out[0] = 0.0 if i < 5 else s.heard[i + 9, 0]"),
@@ -324,7 +324,7 @@ WRONG = {
     ),
     "returns": (
         ("solve", "return s.models[i, 0]"),
-        r"agent 0 at 0 s \(mine\.py:17\): TypeError: it must change .* nothing, got float64",
+        r"agent 0 at 0 s \(mine\.py:16\): TypeError: it must change .* nothing, got float64",
     ),
     "leaves unset": (
         ("tell", "return"),
@@ -336,7 +336,7 @@ WRONG = {
     ),
     "changes another": (
         ("solve", "s.models[i + 1, 0] = 3.0"),
-        r"agent 0 at 0 s \(mine\.py:17\): it changes another agent's model",
+        r"agent 0 at 0 s \(mine\.py:16\): it changes another agent's model",
     ),
     "changes the state": (
         ("tell", "s.heard[i, 0] = 3.0"),
@@ -348,7 +348,7 @@ WRONG = {
     ),
     "knows no such thing": (
         ("solve", "s.models[i, 0] = s.nothing"),
-        r"agent 0 at 0 s \(mine\.py:18\): AttributeError: 'State' object has no attribute",
+        r"agent 0 at 0 s \(mine\.py:17\): AttributeError: 'State' object has no attribute",
     ),
     "exits": (
         ("absorb", "raise SystemExit(0)"),
