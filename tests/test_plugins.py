@@ -392,7 +392,7 @@ def test_what_only_the_compiler_sees(plugin, here, tmp_path: Path):
         done = here("run", "tiny.yaml", *arguments, cwd=tmp_path)
         assert done.returncode == 2
         (line,) = done.stderr.splitlines()
-        assert line.startswith("rule mine: solve can't be compiled (mine.py:18): ")
+        assert line.startswith("rule mine: solve can't be compiled (mine.py:17): ")
         assert len(line) < 400
     assert not (tmp_path / "results").exists()
 
@@ -468,7 +468,7 @@ def test_what_a_loss_gets_wrong(plugin):
     task = {**LINEAR["task"], "loss": "huber"}
     for wrong, message in (
         ("{'a': 1.0, 2: 3.0}['a']", r"^loss huber: \w+ can't be compiled \(mine\.py:\d+\): "),
-        ("1.0 / (y - y)", r"the huber loss failed in prox"),
+        ("1.0 / (y - y)", r"the huber loss failed in slopes"),
     ):
         plugins = load_plugins(plugin(text.replace("min(max(s - y", f"min(max({wrong}")))
         with pytest.raises(SimulatorError, match=message):
