@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,10 @@ from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
 from simulator.paper.choices import Choices
 from simulator.paper.closed_forms import FUNCTIONS
 from simulator.paper.sizes import Sizes
-from simulator.scenario.files import scenario_hash_payload
+from simulator.runs.plugins import schema_for
+from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.scenario.schema import Scenario
+from simulator.scenario.yaml_positions import read_yaml
 from simulator.store.checked import hash_of, read_checked, write_checked
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
 from simulator.sweeps.tables import mean_interval
@@ -37,6 +39,27 @@ LOOKS: dict[str, dict[str, Any]] = {
     "sync": {"color": GREEN, "linestyle": (0, (5, 1, 1, 1)), "marker": "^"},
     "warm": {"color": "#8E6BBF", "linestyle": (0, (1, 1)), "marker": "D"},
 }
+
+
+@dataclass(frozen=True)
+class ClosedFormJob:
+    """What a worker needs for a table of optimal models."""
+
+    function: str
+    scenario: str
+    seeds: tuple[int, ...]
+    arguments: tuple[tuple[str, tuple[float, ...]], ...]
+
+    def execute(self) -> Outcome:
+        """Compute it, on one thread: with more, sums have other last bits."""
+        started = time.perf_counter()
+        try:
+            scenario = schema_for().model_validate(read_yaml(self.scenario).value)
+            with threadpool_limits(limits=1, user_api="blas"):
+                table = FUNCTIONS[self.function](scenario, self.seeds, **dict(self.arguments))
+        except Exception as error:
+            return Failed(reason_for(error))
+        return Done(table, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -75,19 +98,10 @@ class ClosedForm:
         """Raise unless it is there and whole."""
         read_checked(self.place, self.full_hash)
 
-    def job(self) -> ClosedForm:
-        """It travels as it is."""
-        return self
-
-    def execute(self) -> Outcome:
-        """Compute it, on one thread: with more, sums have other last bits."""
-        started = time.perf_counter()
-        try:
-            with threadpool_limits(limits=1, user_api="blas"):
-                table = FUNCTIONS[self.function](self.scenario, self.seeds, **dict(self.arguments))
-        except Exception as error:
-            return Failed(reason_for(error))
-        return Done(table, time.perf_counter() - started)
+    def job(self) -> ClosedFormJob:
+        """The scenario as text: its class is made to measure and can't travel."""
+        text = dump_scenario(self.scenario)
+        return ClosedFormJob(self.function, text, self.seeds, self.arguments)
 
     def save(self, outcome: Done, force: bool = False) -> None:
         """Write it; a file takes the place of another in one step, so it may always."""
@@ -161,6 +175,10 @@ class Experiment(ABC):
     def tasks(self) -> Sequence[Task]:
         """What has to be computed."""
 
+    def stages(self) -> Iterator[Sequence[Task]]:
+        """The same in parts, each asked for when those before it are done."""
+        yield self.tasks()
+
     @abstractmethod
     def tables(self) -> Tables:
         """CSV files by name, made of what was computed; the first one is behind the figure."""
@@ -201,6 +219,13 @@ def with_interval(name: str, values: Any) -> dict[str, float]:
     """Mean and 95 % interval of a column, under three names."""
     mean, low, high = (float(part) for part in mean_interval(np.asarray(values, dtype=float)))
     return {name: mean, f"{name}_low": low, f"{name}_high": high}
+
+
+def geometric(name: str, values: Any) -> dict[str, float]:
+    """Geometric mean of positive numbers and its 95 % interval, under three names."""
+    with np.errstate(invalid="ignore"):
+        found = with_interval(name, np.log(np.asarray(values, dtype=float)))
+    return {key: float(np.exp(value)) for key, value in found.items()}
 
 
 def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: str) -> None:

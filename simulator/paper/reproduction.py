@@ -152,21 +152,24 @@ def _work_off(
 
     ``done`` holds what was computed just now, which ``force`` does not compute again.
     """
-    tasks = {task.key: task for task in experiment.tasks()}
-    new = [task for key, task in tasks.items() if key not in done]
-    missing = new if force else [new[number] for number in unfinished(new)]
-    if missing:
-        with showing(experiment.id, len(missing)) as progress:
-            every = range(len(missing))
-            failures = complete(missing, every, crew, force=force, progress=progress)
-        if failures:
-            number, reason = next(iter(failures.items()))
-            raise SimulatorError(
-                f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
-                f"{missing[number].key}: {reason}"
-            )
-    done.update(tasks)
-    return len(missing), len(tasks) - len(missing)
+    computed = total = 0
+    for stage in experiment.stages():
+        tasks = {task.key: task for task in stage}
+        new = [task for key, task in tasks.items() if key not in done]
+        missing = new if force else [new[number] for number in unfinished(new)]
+        if missing:
+            with showing(experiment.id, len(missing)) as progress:
+                every = range(len(missing))
+                failures = complete(missing, every, crew, force=force, progress=progress)
+            if failures:
+                number, reason = next(iter(failures.items()))
+                raise SimulatorError(
+                    f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the "
+                    f"first: {missing[number].key}: {reason}"
+                )
+        done.update(tasks)
+        computed, total = computed + len(missing), total + len(tasks)
+    return computed, total - computed
 
 
 # --- writing ------------------------------------------------------------------------------------

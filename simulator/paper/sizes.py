@@ -13,7 +13,7 @@ class Sizes:
     #: Figure 2, left and middle: ε, and instances of each.
     widths: tuple[float, ...]
     mean_instances: int
-    #: Figure 2, right: asynchronous runs of one instance, and their length in communications.
+    #: Figure 2, right: instances, and the length of their runs in communications.
     mean_runs: int
     mean_communications: int
     #: Figure 3, left: p, and instances of each; middle: instances.
@@ -48,14 +48,14 @@ class Sizes:
 FULL = Sizes(
     name="full",
     widths=tuple(k / 10 for k in range(11)),
-    mean_instances=1000,
-    mean_runs=100,
+    mean_instances=2000,
+    mean_runs=30,
     mean_communications=2_000_000,
     dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
     instances=10,
     size_instances=100,
     run_instances=10,
-    run_communications=300_000,
+    run_communications=150_000,
     agents=tuple(range(100, 1001, 100)),
     scale_instances=5,
     theorem_runs=100,
@@ -74,8 +74,8 @@ QUICK = Sizes(
     name="quick",
     widths=(0.0, 0.1, 1.0),
     mean_instances=40,
-    mean_runs=4,
-    mean_communications=1_000_000,
+    mean_runs=2,
+    mean_communications=500_000,
     dimensions=(2, 10, 50),
     instances=3,
     size_instances=6,
