@@ -27,7 +27,7 @@ import sys
 import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
@@ -47,6 +47,9 @@ from agents import rule
 JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
 #: Check every index in the engines and the built-in rules; plugins' are always checked.
 CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
+
+#: Folders of compiled code to keep.
+KEPT = 60
 
 #: What a pointer answers.
 FINE, FAILED, INEXACT = range(3)
@@ -119,11 +122,22 @@ def cache_folder(content: bytes = b"") -> Path:
     """Where code compiled from our sources and ``content`` is kept; old folders are removed."""
     root = _cache_root()
     folder = root / hashlib.sha256(_common() + content).hexdigest()[:20]
-    if not folder.exists():
-        folder.mkdir(exist_ok=True)
-        for old in sorted(root.iterdir(), key=_age)[:-20]:
-            shutil.rmtree(old, ignore_errors=True)
+    if folder.exists():
+        with suppress(OSError):
+            os.utime(folder)  # the oldest are those that were not used for longest
+        return folder
+    folder.mkdir(exist_ok=True)
+    for old in sorted(root.iterdir(), key=_age)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
+    _announce()
     return folder
+
+
+@cache
+def _announce() -> None:
+    """Say once why nothing seems to happen."""
+    if sys.stderr.isatty():
+        print("compiling, once; this takes about half a minute …", file=sys.stderr)
 
 
 def _age(path: Path) -> float:
@@ -236,8 +250,8 @@ def direct(function: Any, arguments: int) -> Any:
 
 
 #: How a state refers to its loss and to its random numbers.
-LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))  # noqa: PYI024
-Stream = namedtuple("Stream", ("function", "state"))  # noqa: PYI024
+LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))
+Stream = namedtuple("Stream", ("function", "state"))
 
 
 @overload(rule.prox)
@@ -368,7 +382,7 @@ class Functions:
         self._folder = cache_folder(content)
         path = self._folder / f"{name}_{key}.py"
         module = ModuleType(f"murmuration_generated_{name}_{key}")
-        self.state: Any = namedtuple("State", layout.names)  # type: ignore[misc] # noqa: PYI024
+        self.state: Any = namedtuple("State", layout.names)  # type: ignore[misc]
         self.state.__module__ = module.__name__
         sys.modules[module.__name__] = module
         self._module = module

@@ -293,7 +293,7 @@ def _solve_positive(matrix: Floats, right: Floats) -> None:
         right[i] /= matrix[i, i]
 
 
-# --- for each loss by itself: ``bind`` puts its functions in the place of these names --------------
+# --- for each loss by itself: ``bind`` puts its functions in the place of these names -----------
 def slope(c: Any, s: float, y: float) -> float:
     """∂ℓ/∂s, with the loss's parameters c."""
     raise NotImplementedError

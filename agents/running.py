@@ -75,7 +75,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
 
 
 class _Draft:
-    """The state as ``prepare`` fills it: arrays are what the rule has declared, and nothing else."""
+    """The state as ``prepare`` fills it: arrays as the rule has declared them, nothing else."""
 
     def __init__(self, layout: compiling.Layout, numbers: dict[str, Any], arrays: dict[str, Any]):
         vars(self).update(_layout=layout, _numbers=numbers, _arrays=arrays)
@@ -156,11 +156,11 @@ class RunningRule:
             self.record["loss_prox"], self.record["loss_gradient"] = prox, gradient
             self.record["loss_data"] = data
 
-    def pointers(self) -> dict[str, int]:
-        """The addresses of the four functions; 0 for ``introduce`` where there is none."""
+    def pointers(self, hello: bool) -> dict[str, int]:
+        """The addresses of the four functions; 0 for ``introduce`` where nobody says hello."""
         try:
             return {
-                name: self.functions.address(name) if name in self.functions.bodies else 0
+                name: self.functions.address(name) if hello or name != "introduce" else 0
                 for name in FUNCTIONS
             }
         except compiling.CompilationError as error:
@@ -171,7 +171,7 @@ class RunningRule:
         """Solves that hit their limit."""
         return int(self.arrays["exhausted"].sum())
 
-    # --- from Python --------------------------------------------------------------------------------
+    # --- from Python ------------------------------------------------------------------------------
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
         """Call a function as it stands, uncompiled."""
         s, rule = self.state, self.rule
@@ -197,6 +197,7 @@ class RunningRule:
         )
 
     def failure(self, name: str, error: Exception, where: str = "") -> RuleError:
+        """What went wrong, and in which line of the rule."""
         home = getattr(sys.modules.get(self.rule.__module__), "__file__", None)
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if home and frame.filename == home] or frames

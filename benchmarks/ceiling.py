@@ -6,22 +6,22 @@ nothing.  No engine with this queue and these random numbers can be faster than 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from numba import njit
-from simulator.compiled import draws, network, queue, world
-from simulator.compiled.memory import attach, view
-from simulator.compiled.queue import KINDS, pop, push
-from simulator.compiled.world import AGENT, EDGE
-from simulator.setup import Setup
 
-# One field more: Numba would take the rules' longer records for kinds of a common beginning.
-LAYOUT = np.dtype([*world.FIELDS, ("bare", np.bool_)], align=True)
+from agents.compiling import entry
+from simulator.engines.compiled import draws, network, queue, world
+from simulator.engines.compiled.memory import attach, view
+from simulator.engines.compiled.queue import KINDS, pop, push
+from simulator.engines.compiled.world import AGENT, EDGE, LAYOUT
+from simulator.engines.setup import Setup
+
 TICK, REQUEST, REPLY = range(3)
 
 
-@njit(cache=True)
+@entry
 def _loop(runs: Any, until: float) -> bool:
     """Run to a time; False if the random numbers ran low before."""
     run = runs[0]
@@ -41,15 +41,15 @@ def _loop(runs: Any, until: float) -> bool:
             agent = agents[index]
             u = draws.draw(run, draws.PEERS)
             edge = agent.first + min(int(u * agent.degree), agent.degree - 1)
-            lost, arrival = network.send(run, edge, index)
-            if not lost:
+            _, arrival = network.send(run, edge, index, 40)
+            if arrival < math.inf:
                 push(run, arrival, REQUEST, edge)
             push(run, run.now + draws.draw(run, draws.CLOCK) / agent.rate, TICK, index)
         else:
             run.delivered += 1
             if kind == REQUEST:
-                lost, arrival = network.send(run, edges[index].back, edges[index].neighbour)
-                if not lost:
+                _, arrival = network.send(run, edges[index].back, edges[index].neighbour, 40)
+                if arrival < math.inf:
                     push(run, arrival, REPLY, edges[index].back)
 
 
@@ -70,7 +70,7 @@ def ceiling(setup: Setup):
         "entries": np.empty(100 * n + 1000, queue.ENTRY),
     }
     for name, array in arrays.items():
-        attach(run, name, array)
+        attach(run, name, array, array.dtype, array.shape)
     run["capacity"], run["block"] = len(arrays["entries"]), blocks.blocks.shape[1]
     run["reserve"] = 8
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -72,6 +73,7 @@ def main() -> None:
 
 def _run_command() -> int:
     """The exit code of what the command line asks for."""
+    from simulator.cli import options
     from simulator.cli.commands import commands
 
     try:
@@ -79,6 +81,8 @@ def _run_command() -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
     except SimulatorError as error:
+        if options.debugging:
+            traceback.print_exc()
         return _say(str(error), 2)
     except MemoryError as error:
         return _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)

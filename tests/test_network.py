@@ -206,7 +206,7 @@ def test_slow_messages_are_sent_again_and_every_attempt_counts():
 
 
 def test_an_arrival_at_the_instant_of_the_timer_is_in_time():
-    network, log = links({"latency": 2.0, "retransmit_after": 2})
+    network, _ = links({"latency": 2.0, "retransmit_after": 2})
     network.send_surely(message())
     network.env.run()
     assert network.sent == 1

@@ -115,7 +115,7 @@ class Loss(Strict):
             )
         return models
 
-    # --- what follows ------------------------------------------------------------------------------
+    # --- what follows -----------------------------------------------------------------------------
     @property
     def constants(self) -> dict[str, float]:
         """The parameters that are numbers."""
@@ -295,7 +295,7 @@ class Attached:
 
 
 _NUMBERS = {"p": int, "steps": int, "low": float, "n": int, "n1": int, "M": int}
-_NUMBERS |= {name: int for name in ("na", "Md", "Mz", "G", "g1", "nq", "nl", "C")}
+_NUMBERS |= dict.fromkeys(("na", "Md", "Mz", "G", "g1", "nq", "nl", "C"), int)
 _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "points": (float, ("M", "p")),
     "targets": (float, ("M",)),
@@ -363,7 +363,7 @@ def functions_of(loss: type[Loss]) -> Any:
             **{label: f"{own}f_{label}{pairs}" for label in ("values", "slopes", "bends")},
         },
         content,
-        {"Constants": namedtuple("Constants", [*fields, "end"])},  # noqa: PYI024
+        {"Constants": namedtuple("Constants", [*fields, "end"])},
     )
 
 

@@ -1,6 +1,7 @@
 """Gradient descent on Q_CL: at each contact a step on the own loss and on the graph's term.
 
-python -m simulator run docs/examples/gradient_descent.yaml --plugin docs/examples/gradient_descent.py
+    python -m simulator run docs/examples/gradient_descent.yaml \\
+        --plugin docs/examples/gradient_descent.py
 """
 
 from agents.parameters import Positive

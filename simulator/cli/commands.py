@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simulator import __version__
+from simulator.cli import options
 from simulator.cli.options import hush, out_option, plugin_option, set_option
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
@@ -22,7 +23,8 @@ _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_co
 
 @click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
 @click.version_option(__version__, prog_name="murmuration")
-def commands() -> None:
+@click.option("--debug", is_flag=True, help="Show Python's traceback of an error as well.")
+def commands(debug: bool) -> None:
     """Murmuration: simulate peers that learn personalized models from their neighbours.
 
     \b
@@ -34,6 +36,7 @@ def commands() -> None:
       python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
+    options.debugging = debug
 
 
 commands.add_command(sweep_command)

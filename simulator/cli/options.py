@@ -32,6 +32,9 @@ out_option = click.option(
     show_default=True,
     help="The results root.",
 )
+#: Was the traceback of an error asked for (--debug)?
+debugging = False
+
 set_option = click.option(
     "--set",
     "settings",

@@ -147,6 +147,7 @@ class Table:
 
 
 def read_table(path: Path, agent: str) -> Table:
+    """A CSV file with a column of agents, every row with a name."""
     cells = read_cells(path, read_text(path))
     repeated = cells.columns[cells.columns.duplicated()]
     if len(repeated):

@@ -48,7 +48,7 @@ Reference = str | Path | ModuleType | type
 class Plugins:
     """What plugins bring, and the files behind it."""
 
-    kinds: Kinds = Kinds()
+    kinds: Kinds = field(default_factory=Kinds)
     #: As they were given, for messages.
     references: tuple[str, ...] = ()
     #: Name and content of every file, for workers; None where a class has no file of its own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,6 +20,8 @@ from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.runs.limits import check_run, too_many_samples
+from simulator.runs.plugins import Given
+from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
 from simulator.theory.metrics import Followed, Target, View
@@ -51,13 +54,22 @@ class Result:
     optimum: Floats | None
 
 
-def run(scenario: Scenario, *, progress: Progress | None = None) -> Result:
-    """Run a scenario and return its result; writes nothing.
+def run(
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    plugins: Given = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Run a scenario, or a scenario file with its plugins, and return the result; writes nothing.
 
     >>> from simulator import load_scenario, run
     >>> result = run(load_scenario("scenarios/moons.yaml"))     # doctest: +SKIP
     >>> result.trace[["time", "l2_error"]].tail(1)              # doctest: +SKIP
     """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario, plugins=plugins)
+    elif plugins is not None:
+        raise SimulatorError("plugins belong to a file: give them to load_scenario")
     # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
     # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
     with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):

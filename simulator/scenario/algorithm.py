@@ -12,7 +12,7 @@ from agents.rule import SOLVE_THEN_ANSWER, Rule
 from simulator.scenario.choice import one_of
 
 
-# --- where a run begins -----------------------------------------------------------------------------
+# --- where a run begins ---------------------------------------------------------------------------
 class NormalStart(Strict):
     """Theorem 1's arbitrary start: every model and copy normal with the given spread."""
 
@@ -45,7 +45,7 @@ def _start(rule: type[Rule]) -> Any:
     return Annotated[Annotated[plain, Tag("name")] | blocks, Discriminator(_start_tag)]
 
 
-# --- what each kind has -------------------------------------------------------------------------------
+# --- what each kind has ---------------------------------------------------------------------------
 class Algorithm(Strict):
     """What the agents compute.
 

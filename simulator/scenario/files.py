@@ -27,8 +27,8 @@ from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain
 __all__ = [
     "dump_scenario",
     "json_schema",
-    "read_scenario",
     "parse_override",
+    "read_scenario",
     "scenario_files",
     "scenario_hash_payload",
 ]

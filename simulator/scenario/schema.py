@@ -1,8 +1,9 @@
 """The scenario: everything that a run depends on, as a tree of validated values.
 
-This module is the schema alone; ``files`` reads and writes the YAML.  The classes here say what code
-can rely on; ``scenario_type`` makes the ones that files are checked against, from all kinds of
-tasks, graphs, rules, losses, laws and metrics that there are.  Times are in seconds, rates per second, sizes in bytes.
+This module is the schema alone; ``files`` reads and writes the YAML.  The classes here say what
+code can rely on; ``scenario_type`` makes the ones that files are checked against, from all kinds of
+tasks, graphs, rules, losses, laws and metrics that there are.  Times are in seconds, rates per
+second, sizes in bytes.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Stop(Strict):
     time: PositiveSeconds | None = None
     """The simulated time of the end, events at that instant included."""
     communications: Count | None = None
-    """The number of messages sent by the end of the event (in rounds: the round) that reaches it."""
+    """The number of messages; the event (in rounds: the round) that reaches it is the last."""
     metric: str | None = None
     """A metric that ends the run when it reaches ``below`` (or ``above``)."""
     below: Level | None = None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from simulator.problem.problem import Floats
 
 #: Raised whenever numbers change, so that old results are not taken for new ones.
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 #: The layout of a result's folder.
 SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"

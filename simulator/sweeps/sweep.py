@@ -29,7 +29,7 @@ from simulator.store.store import (
 from simulator.sweeps.plan import MOST_RUNS, Plan, Request, label, make_plan, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
-from simulator.sweeps.workers import crew_for
+from simulator.sweeps.workers import crew_for, require_travel
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,8 @@ def compute(
     """Compute the runs that the store does not have; this process alone writes to the store."""
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
+    if jobs != 1 or dask is not None:
+        require_travel(plan.runs[0].scenario)
     runs = [Run(run.scenario, store) for run in plan.runs]
     missing = list(range(len(runs))) if force else unfinished(runs)
     failures: dict[int, str] = {}

@@ -19,7 +19,7 @@ from simulator.errors import DamagedError, MissingError, StoreWarning
 from simulator.runs.results import save_result
 from simulator.scenario.schema import Scenario
 from simulator.store.store import TRACE, Store, digest
-from simulator.sweeps.workers import Crew, Done, Failed, Job, pack, run_all
+from simulator.sweeps.workers import Crew, Done, Failed, Here, Job, pack, run_all
 
 #: What to tell somebody who interrupts.
 RESUMED = "what is finished is stored; the same command goes on from there"
@@ -123,7 +123,7 @@ def noting(note: str) -> Iterator[None]:
 def complete(
     tasks: Sequence[Task],
     missing: Sequence[int],
-    crew: Crew,
+    crew: Crew | Here,
     *,
     force: bool = False,
     progress: Progress | None = None,

@@ -113,20 +113,42 @@ def reason_for(error: Exception) -> str:
     return str(error) if known else f"{type(error).__name__}: {error}"
 
 
-def pack(scenario: Scenario) -> RunJob:
+@dataclass(frozen=True)
+class DirectJob:
+    """A run in this process, of a scenario that can't travel: its plugin is a class or a module."""
+
+    scenario: Scenario
+
+    def execute(self) -> Outcome:
+        """Run it."""
+        try:
+            started = time.perf_counter()
+            return Done(run(self.scenario), time.perf_counter() - started)
+        except Exception as error:
+            return Failed(reason_for(error))
+
+
+def require_travel(scenario: Scenario) -> None:
+    """Refuse to send a scenario away whose plugin is known to this process only."""
+    plugins: Plugins | None = scenario.plugins
+    if plugins is not None and plugins.files is None:
+        raise SimulatorError(
+            f"{', '.join(plugins.references)}: classes and modules that are given from Python run "
+            "in this process only: use jobs=1, or put them into a file and give its path"
+        )
+
+
+def pack(scenario: Scenario) -> RunJob | DirectJob:
     """Make a run ready to travel."""
+    if scenario.plugins is not None and scenario.plugins.files is None:
+        return DirectJob(scenario)
     names = input_names(scenario)
     files = {name: _content(path) for path, name in names.items()}
     files["scenario.yaml"] = dump_scenario(scenario, names).encode()
     plugins: Plugins | None = scenario.plugins
     if plugins is None:
         return RunJob(files)
-    if plugins.files is None:
-        raise SimulatorError(
-            f"{', '.join(plugins.references)}: classes and modules that are given from Python run "
-            "in this process only: use jobs=1, or put them into a file and give its path"
-        )
-    return RunJob(files, plugins.references, plugins.files, plugins.sha256)
+    return RunJob(files, plugins.references, plugins.files or (), plugins.sha256)
 
 
 def _content(path: Path) -> bytes:
@@ -167,6 +189,18 @@ class Crew(Protocol):
 
     def rebuild(self) -> None:
         """Replace workers that broke down."""
+
+
+class Here:
+    """One job after the other in this very process; a context manager like the other crews."""
+
+    slots = 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 class LocalCrew:
@@ -319,7 +353,7 @@ def _reach(address: str) -> None:
 
 # --- all jobs of a sweep ------------------------------------------------------------------------
 def run_all(
-    makers: Sequence[Callable[[], Job]], crew: Crew
+    makers: Sequence[Callable[[], Job]], crew: Crew | Here
 ) -> Iterator[tuple[int, Outcome | None]]:
     """Yield (number, outcome) of every job in order of completion, (number, None) when it starts.
 
@@ -329,6 +363,11 @@ def run_all(
     last.  All that were out then go out again, one at a time: a run that loses its worker alone
     has lost it twice, and has failed.
     """
+    if isinstance(crew, Here):
+        for number, make in enumerate(makers):
+            yield number, None
+            yield number, make().execute()
+        return
     waiting, suspects = deque(range(len(makers))), deque[int]()
     out: dict[Future[Outcome], int] = {}
     finished: list[tuple[int, Outcome]] = []
@@ -377,6 +416,8 @@ def _outcome(future: Future[Outcome]) -> Outcome:
         return Failed(f"{type(error).__name__}: {error}")
 
 
-def crew_for(jobs: int, dask: str | None) -> LocalCrew | DaskCrew:
+def crew_for(jobs: int, dask: str | None) -> LocalCrew | DaskCrew | Here:
     """The workers that the user asked for."""
-    return LocalCrew(jobs) if dask is None else DaskCrew(dask)
+    if dask is not None:
+        return DaskCrew(dask)
+    return Here() if jobs == 1 else LocalCrew(jobs)

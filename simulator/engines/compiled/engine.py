@@ -98,7 +98,7 @@ class CompiledEngine:
     def _connect_rule(self) -> None:
         """The rule's functions and state, and in rounds the room for what is told."""
         run, setup, rule = self.run, self.setup, self.setup.rule
-        for name, address in self.rule.pointers().items():
+        for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
         run["state"] = self.rule.address
         run["protocol"] = PROTOCOLS.index(rule.protocol)

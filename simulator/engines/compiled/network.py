@@ -1,4 +1,4 @@
-"""The network in compiled code: ``simulator.engines.reference.network`` on flat arrays, draw for draw."""
+"""The network in compiled code: that of the reference engine on flat arrays, draw for draw."""
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations

@@ -36,9 +36,9 @@ class SimpyEngine:
         scenario, streams = setup.scenario, setup.streams
         self.env = Timeline()
         self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
-        self.steps: Steps = steps_for(
-            self.rule, watch, lambda: self.env.now, self._reached, self._diverged
-        )
+        hello = scenario.algorithm.start == "hello"
+        callbacks = (lambda: self.env.now, self._reached, self._diverged)
+        self.steps: Steps = steps_for(self.rule, watch, hello, *callbacks)
         self.sheets = Sheets(self.rule.numbers)
         self.links = Links(self.env, setup, on_alarm=self._enough_sent)
         self.send, self.send_surely = self.links.send, self.links.send_surely
@@ -95,7 +95,7 @@ class SimpyEngine:
             same_for_all=rule.same_for_all,
         )
 
-    # --- what agents can do and report (agents.messages.World) -------------------------------------
+    # --- what agents can do and report (agents.messages.World) ------------------------------------
     def refreshed(self, edge: int, sent_at: float) -> None:
         """The copy at this edge is now of ``sent_at``."""
         self.sent_at[edge] = sent_at

@@ -29,13 +29,15 @@ def solve_and_follow(run: int, function: int, s: int, i: int) -> int:
 class Steps:
     """The rule at work (``agents.messages.Steps``), as plain Python.
 
-    ``on_reached`` and ``on_divergence`` are told the agent whose new model brought it about.
+    ``hello`` says whether agents will be introduced; ``on_divergence`` is told the agent whose new
+    model brought it about.
     """
 
     def __init__(
         self,
         rule: RunningRule,
         watch: Watch | None,
+        hello: bool,
         now: Callable[[], float],
         on_reached: Callable[[], None],
         on_divergence: Callable[[int], None],
@@ -96,9 +98,9 @@ class Steps:
 class CompiledSteps(Steps):
     """The same through the pointers that the compiled engine uses."""
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        pointers, self._state = self.rule.pointers(), self.rule.address
+    def __init__(self, rule: RunningRule, watch: Watch | None, hello: bool, *callbacks: Any):
+        super().__init__(rule, watch, hello, *callbacks)
+        pointers, self._state = self.rule.pointers(hello), self.rule.address
         self._tell, self._absorb = pointers["tell"], pointers["absorb"]
         self._solve, self._introduce = pointers["solve"], pointers["introduce"]
         self._call, self._solve_and_follow = direct(call, 6), direct(solve_and_follow, 4)
@@ -134,6 +136,6 @@ class CompiledSteps(Steps):
         return self.rule.explain(name, i, k, *arrays, f"{self._now():g} s")
 
 
-def steps_for(rule: RunningRule, watch: Watch | None, *callbacks: Any) -> Steps:
+def steps_for(rule: RunningRule, watch: Watch | None, hello: bool, *callbacks: Any) -> Steps:
     """The rule's functions as they are called here: compiled, unless nothing is."""
-    return (CompiledSteps if JIT else Steps)(rule, watch, *callbacks)
+    return (CompiledSteps if JIT else Steps)(rule, watch, hello, *callbacks)
