@@ -52,7 +52,7 @@ def resize(
     payloads = np.zeros((count, 2, int(run["numbers"][0])))
     before = len(old[0]) if old else 0
     slots["next"] = np.arange(1, count + 1)
-    slots["next"][-1] = run["first_free"][0] if old else NONE
+    slots["next"][-1:] = run["first_free"][0] if old else NONE
     if old:
         slots[:before], payloads[:before] = old
     run["first_free"], run["slot_count"] = before, count
