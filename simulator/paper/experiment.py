@@ -237,8 +237,14 @@ def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: st
     )
 
 
-def reached(samples: pd.DataFrame, metric: str, level: float, for_good: bool = False) -> float:
-    """Communications at the first sample whose metric is at least the level; NaN if none is.
+def reached(
+    samples: pd.DataFrame,
+    metric: str,
+    level: float,
+    for_good: bool = False,
+    axis: str = "communications",
+) -> float:
+    """Communications (or time) at the first sample whose metric is at least the level, or NaN.
 
     ``for_good``: the first from which on all samples are.
     """
@@ -246,4 +252,4 @@ def reached(samples: pd.DataFrame, metric: str, level: float, for_good: bool = F
     if for_good:
         there = np.logical_and.accumulate(there[::-1])[::-1]
     first = int(np.argmax(there))
-    return float(samples["communications"].iloc[first]) if there[first] else float("nan")
+    return float(samples[axis].iloc[first]) if there[first] else float("nan")

@@ -307,7 +307,7 @@ class MeanCommunications(Experiment):
             seed=seed,
             algorithm={"kind": "mp", "mode": mode, "alpha": alpha, "start": start},
             stop={"communications": length},
-            record={"every_communications": length // 400},
+            record={"every_communications": length // 200},
         )
 
     def _traces(self) -> dict[str, list[pd.DataFrame]]:

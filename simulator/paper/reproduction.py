@@ -35,6 +35,7 @@ from simulator.paper.page import provenance, write_page
 from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.theorem import TheoremOne
+from simulator.paper.theory import Theory
 from simulator.paper.tuning import Tuning
 from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
@@ -54,6 +55,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Links,
         Scalability,
         TheoremOne,
+        Theory,
         Tuning,
         OtherChoices,
         Beyond,

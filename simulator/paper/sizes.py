@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -35,39 +36,44 @@ class Sizes:
     #: How many other values of a trade-off are considered on either side of the chosen one.
     grid_reach: int
     #: Dependence on choices: instances with means, with separators, and held-out ones for each,
-    #: of at most so many others of each choice.
+    #: of at most so many others of each choice; and p where the problem's are compared.
     choice_others: int
+    choice_dimensions: tuple[int, ...]
     choice_means: int
     choice_instances: int
     choice_held_out: int
-    #: Beyond the paper: seeds, and the values that are swept, by key.
+    #: Beyond the paper: seeds that are reported, held-out ones for the timer of rounds, and the
+    #: keys whose values are fewer or others than in the sweep files.
     beyond_seeds: int
-    beyond_grid: dict[str, list[float]] | None
+    beyond_held_out: int
+    beyond_grid: dict[str, list[Any]] | None
 
 
 FULL = Sizes(
     name="full",
     widths=tuple(k / 10 for k in range(11)),
     mean_instances=2000,
-    mean_runs=30,
+    mean_runs=20,
     mean_communications=2_000_000,
     dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
     instances=10,
     size_instances=100,
     run_instances=10,
-    run_communications=150_000,
+    run_communications=100_000,
     agents=tuple(range(100, 1001, 100)),
-    scale_instances=5,
-    theorem_runs=100,
+    scale_instances=10,
+    theorem_runs=40,
     theorem_communications=(50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000),
     held_out=10,
     tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
-    grid_reach=100,
+    grid_reach=2,
     choice_others=100,
+    choice_dimensions=(2, 50),
     choice_means=200,
     choice_instances=5,
     choice_held_out=3,
-    beyond_seeds=5,
+    beyond_seeds=30,
+    beyond_held_out=10,
     beyond_grid=None,
 )
 QUICK = Sizes(
@@ -80,23 +86,20 @@ QUICK = Sizes(
     instances=3,
     size_instances=6,
     run_instances=2,
-    run_communications=60_000,
+    run_communications=40_000,
     agents=(50, 100),
     scale_instances=2,
-    theorem_runs=10,
-    theorem_communications=(50_000, 200_000, 800_000),
+    theorem_runs=8,
+    theorem_communications=(25_000, 100_000, 400_000),
     held_out=2,
     tuned_dimensions=(10, 50),
     grid_reach=1,
     choice_others=1,
+    choice_dimensions=(2,),
     choice_means=10,
     choice_instances=2,
     choice_held_out=1,
     beyond_seeds=2,
-    beyond_grid={
-        "task.agents": [60],
-        "network.drop": [0, 0.2],
-        "network.latency.sigma": [0, 2],
-        "clock.rate": [5, 25],
-    },
+    beyond_held_out=1,
+    beyond_grid={"task.agents": [40], "network.drop": [0], "clock.rate": [25]},
 )
