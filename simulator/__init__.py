@@ -12,11 +12,13 @@ __version__ = "0.1.0"
 # Loaded at first use: the command line's help must not wait for the numerical libraries.
 _HOMES = {
     "Comparison": "simulator.sweeps.comparison",
+    "Frontier": "simulator.sweeps.frontier",
     "Result": "simulator.runs.run",
     "Scenario": "simulator.scenario.schema",
     "SimulatorError": "simulator.errors",
     "Sweep": "simulator.sweeps.sweep",
     "compare": "simulator.sweeps.comparison",
+    "frontier": "simulator.sweeps.frontier",
     "load_scenario": "simulator.runs.scenarios",
     "run": "simulator.runs.run",
     "sweep": "simulator.sweeps.sweep",

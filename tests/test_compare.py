@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
-from simulator import compare
+from simulator import compare, frontier
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
 from simulator.runs.run import run
@@ -18,12 +18,13 @@ from simulator.runs.scenarios import load_scenario
 from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
-    geometric_mean,
     pairs_table,
     speedup_table,
 )
-from simulator.sweeps.plan import Request, make_plan
-from simulator.sweeps.tables import summary_table
+from simulator.sweeps.knobs import choose, paired_interval, plan_knobs
+from simulator.sweeps.plan import make_plan
+from simulator.sweeps.request import Request, read_request
+from simulator.sweeps.tables import geometric_mean, summary_table
 from tests.sweeping import ROOT, write_tiny
 
 NAN = float("nan")
@@ -62,9 +63,14 @@ def test_censored_pairs_by_hand(tiny: Path):
     assert pairs["bound"].tolist() == ["=", "≥", "≤", "censored", "failed"]
     assert pairs["speedup"].tolist()[:3] == [4.0, 20.0, 0.2]
     assert pairs["speedup"].isna().tolist() == [False, False, False, True, True]
+    # ``outcomes`` sends ten messages a second, and ends with a hundred bytes a second.
+    assert pairs["communications_ratio"].tolist()[:3] == [4.0, 20.0, 0.2]
+    assert pairs["bytes_second"].tolist()[:3] == [800.0, 6000.0, 1000.0]
+    assert pairs["bytes_ratio"].tolist()[:3] == [4.0, 20.0, 0.2]
 
     (row,) = speedup_table(pairs, []).to_dict("records")
     assert row["speedup"] == pytest.approx((4 * 20 * 0.2) ** (1 / 3))
+    assert row["communications_ratio"] == row["bytes_ratio"] == pytest.approx(row["speedup"])
     assert (row["pairs"], row["used"], row["censored"], row["failed"]) == (5, 3, 1, 1)
     assert row["bound"] == "?"
 
@@ -107,11 +113,43 @@ def test_censored_runs_enter_means_at_their_end(tiny: Path):
 
 def test_the_interval_is_students_on_logarithms(rng: np.random.Generator):
     ratios = rng.lognormal(1.0, 0.5, size=9)
-    found = geometric_mean(ratios)
     logs = np.log(ratios)
     low, high = stats.t.interval(0.95, 8, loc=logs.mean(), scale=stats.sem(logs))
-    assert found["speedup"] == pytest.approx(stats.gmean(ratios), rel=1e-12)
-    assert (found["low"], found["high"]) == pytest.approx((np.exp(low), np.exp(high)), rel=1e-12)
+    expected = (stats.gmean(ratios), np.exp(low), np.exp(high))
+    assert geometric_mean(ratios) == pytest.approx(expected, rel=1e-12)
+
+
+def test_more_than_two_sides_are_each_paired_with_the_first(tiny: Path):
+    vary = ("algorithm.alpha", [0.5, 0.8, 0.9])
+    plan = make_plan(Request(tiny, {"network.drop": [0, 0.1]}, seeds=2, vary=vary))
+    times = [(float(number), float(number)) for number in range(1, 13)]
+    pairs = pairs_table(plan, outcomes(times, []), vary)
+    # Runs are in the order of the grid, then sides, then seeds: 1 2 | 3 4 | 5 6, then 7 8 | …
+    assert pairs["second"].tolist() == [0.8, 0.8, 0.9, 0.9] * 2
+    assert pairs["time_first"].tolist() == [1, 2, 1, 2, 7, 8, 7, 8]
+    assert pairs["time_second"].tolist() == [3, 4, 5, 6, 9, 10, 11, 12]
+    table = speedup_table(pairs, ["network.drop"])
+    assert table[["network.drop", "second"]].to_numpy().tolist() == [
+        [0, 0.8],
+        [0, 0.9],
+        [0.1, 0.8],
+        [0.1, 0.9],
+    ]
+    assert table["speedup"].tolist() == pytest.approx(
+        [np.sqrt(a * b) for a, b in ((3, 2), (5, 3), (9 / 7, 10 / 8), (11 / 7, 12 / 8))]
+    )
+
+
+def test_paired_intervals_are_without_what_seeds_share(rng: np.random.Generator):
+    """Of two points each has the interval of their difference over √2, whatever seeds share."""
+    one, two = rng.normal(size=(2, 12))
+    shared = 100 * rng.normal(size=12)
+    low, high = paired_interval(np.stack([one + shared, two + shared]))
+    half = stats.t.ppf(0.975, 11) * stats.sem(one - two) / np.sqrt(2)
+    means = np.array([one.mean(), two.mean()]) + shared.mean()
+    np.testing.assert_allclose((low, high), (means - half, means + half), rtol=0, atol=1e-9)
+    alone = paired_interval(one[None])
+    assert alone == pytest.approx(stats.t.interval(0.95, 11, one.mean(), stats.sem(one)))
 
 
 # --- what is compared ---------------------------------------------------------------------------
@@ -151,24 +189,43 @@ def test_a_percentage_needs_sides_that_begin_alike(tiny: Path, vary, target: str
 
 
 @pytest.mark.parametrize(
-    ("key", "values"), [("algorithm.kind", ["mp", "admm"]), ("algorithm.alpha", [0.5, 0.9])]
+    ("key", "values"),
+    [("algorithm.kind", ["mp", "admm"]), ("algorithm.alpha", [0.5, 0.9]), ("graph.sigma", [1, 2])],
 )
 def test_where_optima_differ_the_target_must_be_absolute(tiny: Path, key: str, values: list):
     with pytest.raises(ScenarioError, match=r"different optima.*l2_error, accuracy"):
-        comparison_request(Request(tiny), vary=(key, values))
-    comparison_request(Request(tiny, target="l2_error=0.1"), vary=(key, values))
+        make_plan(comparison_request(Request(tiny), vary=(key, values)))
+    make_plan(comparison_request(Request(tiny, target="l2_error=0.1"), vary=(key, values)))
+
+
+def test_kinds_with_one_objective_and_trade_off_share_their_optimum(tiny: Path):
+    """Whatever they are called: the distance to it is the same thing for both."""
+    vary = ("algorithm.kind", ["admm", "gradient_descent"])
+    plugin = str(ROOT / "docs/examples/gradient_descent.py")
+    plan = make_plan(comparison_request(Request(tiny), vary=vary), plugin)
+    assert [each.scenario.algorithm.kind for each in plan.runs] == vary[1]
+    apart = {"algorithm.kind": ["gradient_descent"], "algorithm.alpha": [0.5, 0.6]}
+    request = Request(tiny, {"algorithm.kind": apart["algorithm.kind"]})
+    with pytest.raises(ScenarioError, match="different optima"):
+        make_plan(comparison_request(request, vary=("algorithm.alpha", [0.5, 0.6])), plugin)
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--vary", "algorithm.mode=async"], "two values"),
+        (["--vary", "algorithm.mode=async"], "two or more values"),
         (["--vary", "algorithm.mode=async,sync,async"], "--vary algorithm.mode"),
         (["--vary", "seed=1,2"], "use --seeds"),
         (["--set", "algorithm.mode=async,sync"], "swept by --set as well"),
         (["--vary", "algorithm.kind=mp,admm"], "different optima"),
         (["--target", "accuracy=0.9"], "accuracy needs test points"),
         (["--limit-time", "soon"], "stop.time"),
+        (["--tune", "network.retransmit_after=1"], "expected SIDE:KEY=VALUES"),
+        (["--tune", "rounds:network.retransmit_after=1"], "sides: async, sync"),
+        (["--tune", "sync:network.retransmit=1,2"], "network.retransmit: unknown key"),
+        (["--tune", "sync:network.drop=0,0.1", "--set", "network.drop=0,0.1"], "as well"),
+        (["--tune", "sync:network.drop=0,0.1", "--tune-budget", "0.5"], "number from 1 (got 0.5)"),
+        (["--frontier", "--vary", "algorithm.start=own,known"], "what is own to vary?"),
     ],
 )
 def test_wrong_comparisons(tiny: Path, words: list[str], message: str):
@@ -219,8 +276,212 @@ def test_a_comparison_from_end_to_end(tiny: Path):
     assert "speedup.png" in names
 
 
-def test_the_shipped_phase_diagram_is_valid():
-    words = ["compare", str(ROOT / "scenarios/phase_diagram.yaml"), "--seeds", "1", "--dry-run"]
+@pytest.mark.parametrize("name", ["phase_diagram", "frontier"])
+def test_the_shipped_comparisons_are_valid(name: str):
+    words = ["compare", str(ROOT / f"scenarios/{name}.yaml"), "--seeds", "1", "--dry-run"]
     result = CliRunner().invoke(commands, words)
     assert result.exit_code == 0, result.exception
-    assert "network.latency.sigma=2  clock.rate=50  algorithm.mode=sync" in result.output
+    assert "algorithm.mode=sync" in result.output
+
+
+# --- one run for several combinations -----------------------------------------------------------
+def test_rounds_are_computed_once_for_all_clock_rates(tiny: Path):
+    """The clock plays no part in rounds, nor the timer in gossip."""
+    grid = {"clock.rate": [1, 5, 20], "network.retransmit_after": ["1 s", "2 s"]}
+    plan = make_plan(comparison_request(Request(tiny, grid)))
+    assert len(plan.runs) == 12
+    assert plan.distinct == 3 + 2
+    result = compare(tiny, grid, target="distance=20%", jobs=1, figures=False, out=tiny.parent)
+    folders = result.runs.groupby("algorithm.mode")["folder"].nunique()
+    assert folders.to_dict() == {"async": 3, "sync": 2}
+    rounds = result.runs[result.runs["algorithm.mode"] == "sync"]
+    assert rounds.groupby("network.retransmit_after")["time_to_target"].nunique().tolist() == [1, 1]
+
+
+def test_a_law_of_clock_rates_moves_what_is_drawn_after_it(tiny: Path):
+    """Factors of links come from the same stream: such rounds are not the same run."""
+    law = {"kind": "uniform", "low": 0.5, "high": 1.5}
+    plan = make_plan(Request(tiny, {"algorithm.mode": ["sync"], "clock.rate": [1, law]}))
+    assert plan.distinct == 2
+
+
+# --- tuning -------------------------------------------------------------------------------------
+def test_the_fastest_within_the_budget_is_taken():
+    points = pd.DataFrame(
+        {
+            "time": [1.0, 3.0, 5.0, 2.0, 9.0, 9.0],
+            "communications": [200.0, 125.0, 100.0, 90.0, 10.0, 10.0],
+            "failed": [0, 0, 0, 1, 0, 0],
+        }
+    )
+    cells = [0, 0, 0, 0, 7, 7]
+    assert choose(points, cells, 1.25).tolist() == [False, True, False, False, True, False]
+    assert choose(points, cells, 2.0).tolist() == [True, False, False, False, True, False]
+    assert choose(points, cells, 1.0).tolist() == [False, False, True, False, True, False]
+
+
+def test_tuning_from_end_to_end(tiny: Path):
+    """What is taken follows from ordinary runs with seeds that are not compared."""
+    values = ["20 ms", "100 ms", "1 s", "never"]
+    knobs = {"sync": {"network.retransmit_after": values}}
+    how = {"jobs": 1, "figures": False, "out": tiny.parent / "results"}
+    result = compare(tiny, tune=knobs, tune_budget=1.5, target="distance=20%", **how)
+    costs = {}
+    for value in values:
+        overrides = {"algorithm.mode": "sync", "network.retransmit_after": value}
+        target = {"stop.metric": "distance", "stop.below": "20%"}
+        ends = [
+            run(load_scenario(tiny, {**overrides, **target, "seed": 10**6 + seed})).summary[
+                "target"
+            ]
+            for seed in range(10)
+        ]
+        costs[value] = [stats.gmean([end[name] for end in ends]) for name in COST_NAMES]
+    least = min(sent for _, sent in costs.values())
+    frugal = [value for value in values if costs[value][1] <= 1.5 * least]
+    best = min(frugal, key=lambda value: costs[value][0])
+    assert result.tuning["value"].tolist() == values
+    found = result.tuning[["time", "communications"]].to_numpy()
+    np.testing.assert_allclose(found, list(costs.values()), rtol=1e-12)
+    assert result.tuning["value"][result.tuning["taken"]].tolist() == [best]
+    taken = f"network.retransmit_after={best}"
+    assert result.speedup["tuned_second"].tolist() == [taken]
+    assert result.runs["tuned"].tolist() == [None, taken]
+    scenario = load_scenario(how["out"] / result.runs["folder"][1] / "scenario.yaml")
+    overrides = {"algorithm.mode": "sync", "network.retransmit_after": best}
+    assert scenario.network == load_scenario(tiny, overrides).network
+    assert not [note for note in result.notes if "untuned" in note]
+
+
+COST_NAMES = ("time", "communications")
+
+
+def test_values_that_are_errors_in_a_cell_are_left_out_there(tiny: Path):
+    grid = {"network.drop": [0, 0.1]}
+    request = comparison_request(Request(tiny, grid), tune={"sync": TIMERS})
+    knobs = plan_knobs(request, request.tune, None, held_out=True)
+    tried = [(each["network.drop"], each["value"]) for each in knobs.plan.combinations]
+    assert tried == [(0, "1 s"), (0, "never"), (0.1, "1 s")]
+    ((cell, value, why),) = knobs.left_out
+    assert (cell, value) == (3, "never")
+    assert "network.retransmit_after" in why
+    assert {each.scenario.seed for each in knobs.plan.runs} == set(range(10**6, 10**6 + 10))
+
+
+TIMERS = {"network.retransmit_after": ["1 s", "never"]}
+
+
+def test_an_untuned_timer_is_said_to_be(tiny: Path):
+    out = str(tiny.parent / "results")
+    words = ["compare", str(tiny), "--target", "distance=20%", "--jobs", "1", "--no-figures"]
+    result = CliRunner().invoke(commands, [*words, "--out", out])
+    assert result.exit_code == 0, result.exception
+    assert "the timer of rounds is untuned (network.retransmit_after: 1 s)" in result.output
+    tuned = CliRunner().invoke(
+        commands, [*words, "--out", out, "--tune", "sync:network.retransmit_after=1 s,never"]
+    )
+    assert tuned.exit_code == 0, tuned.exception
+    assert "untuned" not in tuned.output
+    assert "network.retransmit_after=" in tuned.output
+
+
+# --- curves -------------------------------------------------------------------------------------
+def test_curves_have_samples_enough_before_the_target(tiny: Path):
+    result = compare(tiny, jobs=1, figures=False, out=tiny.parent, target="distance=5%")
+    for folder in result.runs["folder"]:
+        trace = pd.read_csv(tiny.parent / folder / "trace.csv")
+        assert 100 <= len(trace) - 1 <= 201
+        gaps = np.diff(trace["time"])[:-1]  # the end comes when it comes
+        np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_samples_by_number_are_those_of_their_interval(tiny: Path, mode: str):
+    wanted = {"algorithm.mode": mode, "stop.time": 3.3}
+    found = run(load_scenario(tiny, {**wanted, "record.samples": 10})).trace
+    every = float(found["time"][1])
+    pd.testing.assert_frame_equal(
+        found, run(load_scenario(tiny, {**wanted, "record.every": every})).trace
+    )
+    assert 11 <= len(found) <= 22
+
+
+# --- worlds and frontiers -----------------------------------------------------------------------
+WORLDS = """\
+base: tiny.yaml
+grid:
+  $spread: [0, 1]
+  network.header: [8]
+worlds:
+  passes: {network.latency: {kind: lognormal, mean: 50 ms, sigma: $spread}}
+  stays:
+    network.latency: {kind: constant, value: 50 ms, per_link: {kind: lognormal, mean: 1, sigma: $spread}}
+"""
+
+
+def test_worlds_are_overrides_with_a_name(tiny: Path):
+    file = tiny.parent / "mine.yaml"
+    file.write_text(WORLDS)
+    plan = make_plan(read_request(file))
+    found = [tuple(each.values.values()) for each in plan.runs]
+    assert found == [("passes", 0), ("passes", 1), ("stays", 0), ("stays", 1)]
+    assert plan.runs[1].scenario.network.latency.sigma == 1
+    assert plan.runs[3].scenario.network.latency.per_link.sigma == 1
+    assert {each.scenario.network.header for each in plan.runs} == {8}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("$spread: [0, 1]", "$other: [0, 1]", "3:3: grid.$other: no world refers to it"),
+        ("sigma: $spread}}", "sigma: $tail}}", "$tail is no key of grid"),
+        (
+            "{network.latency: {kind: lognormal, mean",
+            "{network.latency: {kind: nothing, mean",
+            "worlds.passes",
+        ),
+        ("worlds:", "worlds: 3\nvary:", "worlds: must be names with overrides"),
+    ],
+)
+def test_wrong_worlds(tiny: Path, old: str, new: str, message: str):
+    file = tiny.parent / "mine.yaml"
+    file.write_text(WORLDS.replace(old, new))
+    with pytest.raises(ScenarioError) as error:
+        make_plan(read_request(file))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tune: {sync: {a: [1], b: [2]}}", "tune.sync: must have one key (got 2)"),
+        ("tune: {sync: {network.drop: 0}}", "tune.sync.network.drop: must be a list"),
+        ("tune: {budget: 0}", "tune.budget: must be a number from 1 (got 0)"),
+        ("frontier: 3", "frontier: must be sides with a key each"),
+    ],
+)
+def test_wrong_knobs_in_a_file(tiny: Path, text: str, message: str):
+    file = tiny.parent / "mine.yaml"
+    file.write_text(f"base: tiny.yaml\ngrid: {{}}\n{text}\n")
+    with pytest.raises(ScenarioError) as error:
+        read_request(file)
+    assert message in str(error.value)
+
+
+def test_a_frontier_from_end_to_end(tiny: Path):
+    """A point is the geometric mean of its runs; a faster clock buys time with messages."""
+    file = tiny.parent / "mine.yaml"
+    file.write_text(WORLDS.replace("$spread: [0, 1]", "$spread: [1]"))
+    knobs = {"async": {"clock.rate": [1, 50]}, "sync": TIMERS}
+    result = frontier(
+        file, knobs=knobs, seeds=2, target="distance=20%", jobs=1, out=tiny.parent / "results"
+    )
+    points = result.points
+    assert len(points) == 2 * (2 + 2)
+    assert points["world"].tolist() == ["passes"] * 4 + ["stays"] * 4
+    assert points["knob"].tolist()[:4] == ["clock.rate"] * 2 + ["network.retransmit_after"] * 2
+    times = result.runs["time_to_target"].to_numpy().reshape(8, 2)
+    np.testing.assert_allclose(points["time"], stats.gmean(times, axis=1), rtol=1e-12)
+    assert points["time"][1] < points["time"][0]
+    assert points["communications"][1] > points["communications"][0]
+    assert {path.name for path in result.folder.iterdir()} >= {"frontier.csv", "frontier.png"}

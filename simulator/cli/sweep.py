@@ -12,8 +12,8 @@ import click
 from simulator.cli.options import hush, jobs_option, out_option, plugin_option
 
 if TYPE_CHECKING:
-    from simulator.store.store import Store
-    from simulator.sweeps.plan import Plan, Request
+    from simulator.sweeps.plan import Plan
+    from simulator.sweeps.request import Request
     from simulator.sweeps.sweep import Computed
 
 _OPTIONS = (
@@ -76,15 +76,21 @@ def sweep_command(
       python -m simulator sweep my_sweep.yaml --dry-run
       python -m simulator sweep my_sweep.yaml --dask tcp://10.0.0.1:8786
     """
+    from simulator.sweeps.plan import make_plan
     from simulator.sweeps.sweep import requested, write_sweep
     from simulator.sweeps.work import RESUMED, noting
 
-    request = requested(file, _parsed(settings), seeds=seeds, target=target)
-    computed, store = _compute(request, how)
-    if computed is None:
+    work = _Work(how)
+    request = work.limited(requested(file, _parsed(settings), seeds=seeds, target=target))
+    if work.only_outline(request):
         return 0
+    plan = make_plan(request, work.plugins)
+    if how["dry_run"]:
+        work.list(plan)
+        return 0
+    computed = work(plan)
     with noting(RESUMED):
-        result = write_sweep(computed, store, figures=how["figures"])
+        result = write_sweep(computed, work.store, figures=how["figures"])
     if not how["quiet"]:
         from simulator.cli.sweep_terminal import show_sweep
 
@@ -97,7 +103,33 @@ def sweep_command(
 @click.option(
     "--vary",
     metavar="KEY=A,B",
-    help="The key to compare and its two values. [algorithm.mode=async,sync]",
+    help="The key to compare and its values; speed-ups are of the first. "
+    "[algorithm.mode=async,sync]",
+)
+@click.option(
+    "--tune",
+    "tunes",
+    multiple=True,
+    metavar="SIDE:KEY=VALUES",
+    help="Let a side choose among these values, on ten held-out seeds, e.g. "
+    'sync:network.retransmit_after="100 ms,1 s,never".',
+)
+@click.option(
+    "--tune-budget",
+    type=float,
+    help="How many times the least communications of its values a choice may cost. [1.25]",
+)
+@click.option(
+    "--frontier",
+    is_flag=True,
+    help="Draw time against communications to target over all values of a knob of each side.",
+)
+@click.option(
+    "--knob",
+    "knobs",
+    multiple=True,
+    metavar="SIDE:KEY=VALUES",
+    help="Another knob for --frontier. [async:clock.rate, sync:network.retransmit_after]",
 )
 @click.option(
     "--target",
@@ -115,12 +147,16 @@ def compare_command(
     settings: tuple[str, ...],
     seeds: int | None,
     vary: str | None,
+    tunes: tuple[str, ...],
+    tune_budget: float | None,
+    frontier: bool,
+    knobs: tuple[str, ...],
     target: str | None,
     limit_time: str | None,
     limit_communications: int | None,
     **how: Any,
 ) -> int:
-    """Compare asynchronous with synchronous learning, or two values of any key, in simulated time.
+    """Compare asynchronous with synchronous learning, or values of any key, in simulated time.
 
     Both sides run on the same problems, networks and seeds until they reach the target, or a
     limit (by default the scenario's own). With --set over two keys the result is a phase diagram.
@@ -131,27 +167,99 @@ def compare_command(
       python -m simulator compare scenarios/phase_diagram.yaml
       python -m simulator compare scenarios/moons.yaml --set network.latency.sigma=0,1,2 --seeds 5
       python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.85
+      python -m simulator compare my.yaml --tune sync:network.retransmit_after="100 ms,1 s,never"
+      python -m simulator compare my.yaml --frontier --seeds 10
     """
-    from simulator.sweeps.comparison import comparison_request, write_comparison
+    from simulator.sweeps.comparison import comparison_request
     from simulator.sweeps.sweep import requested
+
+    asked = requested(file, _parsed(settings), seeds=seeds, target=target)
+    drawn = frontier or asked.frontier is not None
+    if knobs and not drawn:
+        raise click.UsageError("--knob: give --frontier as well")
+    if tunes and drawn:
+        raise click.UsageError("--tune: a frontier shows all values, and takes none")
+    work = _Work(how)
+    request = work.limited(
+        comparison_request(
+            asked,
+            vary=None if vary is None else _parsed((vary,), "--vary")[0],
+            tune=_knobs(tunes, "--tune") if tunes else None,
+            tune_budget=tune_budget,
+            limit_time=None if limit_time is None else _limit_time(limit_time),
+            limit_communications=limit_communications,
+            curves=not drawn,
+        )
+    )
+    if drawn:
+        return _frontier(work, request, _knobs(knobs, "--knob"))
+    return _compare(work, request)
+
+
+def _compare(work: _Work, request: Request) -> int:
+    """Tune, compute and show a comparison."""
+    from simulator.sweeps.comparison import compute_comparison, write_comparison
+    from simulator.sweeps.knobs import plan_knobs
+    from simulator.sweeps.plan import make_plan
     from simulator.sweeps.work import RESUMED, noting
 
-    request = comparison_request(
-        requested(file, _parsed(settings), seeds=seeds, target=target),
-        vary=None if vary is None else _parsed((vary,), "--vary")[0],
-        limit_time=None if limit_time is None else _limit_time(limit_time),
-        limit_communications=limit_communications,
-    )
-    computed, store = _compute(request, how)
-    if computed is None:
+    if work.only_outline(request):
         return 0
+    if work.how["dry_run"]:
+        plan = make_plan(request, work.plugins)
+        if request.tune:
+            work.list(plan_knobs(request, request.tune, work.plugins, held_out=True).plan)
+            click.echo("then, with the values taken in place of the scenario's own:")
+        work.list(plan)
+        return 0
+    computed, request, tuning = compute_comparison(request, work.plugins, work.store, work)
     with noting(RESUMED):
-        result = write_comparison(computed, request, store, figures=how["figures"])
-    if not how["quiet"]:
+        drawn = work.how["figures"]
+        result = write_comparison(computed, request, work.store, tuning, figures=drawn)
+    if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_comparison
 
         show_comparison(result, computed)
     return 1 if result.failed else 0
+
+
+def _frontier(work: _Work, request: Request, knobs: dict[str, dict[str, list[Any]]]) -> int:
+    """Compute and show both sides' frontiers."""
+    from simulator.sweeps.frontier import frontier_request, plan_frontier, write_frontier
+    from simulator.sweeps.work import RESUMED, noting
+
+    request = frontier_request(request, knobs)
+    planned = plan_frontier(request, work.plugins)
+    if work.how["dry_run"]:
+        work.list(planned.plan)
+        return 0
+    computed = work(planned.plan)
+    with noting(RESUMED):
+        drawn = work.how["figures"]
+        result = write_frontier(computed, planned, request, work.store, figures=drawn)
+    if not work.how["quiet"]:
+        from simulator.cli.sweep_terminal import show_frontier
+
+        show_frontier(result, computed)
+    return 1 if result.failed else 0
+
+
+def _knobs(texts: tuple[str, ...], option: str) -> dict[str, dict[str, list[Any]]]:
+    """``SIDE:KEY=VALUES`` as ``{side: {key: values}}``."""
+    from simulator.errors import ScenarioError
+
+    found: dict[str, dict[str, list[Any]]] = {}
+    for text in texts:
+        side, colon, setting = text.partition(":")
+        if not colon or "=" in side:
+            raise ScenarioError(
+                f"{option} {text[:60]}: expected SIDE:KEY=VALUES, like sync:KEY=1,2"
+            )
+        if side in found:
+            raise ScenarioError(f"{option} {side}: given twice")
+        key, values = _parsed((setting,), f"{option} {side}:")[0]
+        found[side] = {key: values}
+    return found
 
 
 def _parsed(settings: tuple[str, ...], option: str = "--set") -> list[tuple[str, list[Any]]]:
@@ -178,33 +286,48 @@ def _limit_time(text: str) -> float | str:
     return value
 
 
-def _compute(request: Request, how: dict[str, Any]) -> tuple[Computed | None, Store]:
-    """Plan and run; None in place of runs when they were only to be listed."""
-    from simulator.cli.sweep_terminal import list_runs, sweep_progress
-    from simulator.runs.plugins import load_plugins
-    from simulator.store.store import Store
-    from simulator.sweeps.plan import MOST_RUNS, make_plan, outline
-    from simulator.sweeps.sweep import compute
+class _Work:
+    """What the options say about how runs are made; called with a plan, it computes it."""
 
-    hush(how["quiet"])
-    plugins = load_plugins(how["plugins"])
-    store = Store(how["out"])
-    if how["max_runs"] is not None:
-        request = replace(request, max_runs=how["max_runs"])
-    if how["dry_run"] and request.runs > MOST_RUNS:
-        click.echo("\n".join(outline(request, plugins)))
-        return None, store
-    plan: Plan = make_plan(request, plugins)
-    if how["dry_run"]:
-        list_runs(plan, store)
-        return None, store
-    with sweep_progress(plan.name, len(plan.runs), visible=not how["quiet"]) as progress:
-        computed = compute(
-            plan,
-            store,
-            jobs=how["jobs"],
-            dask=how["dask"],
-            force=how["force"],
-            progress=progress,
-        )
-    return computed, store
+    def __init__(self, how: dict[str, Any]):
+        from simulator.runs.plugins import load_plugins
+        from simulator.store.store import Store
+
+        hush(how["quiet"])
+        self.how = how
+        self.plugins, self.store = load_plugins(how["plugins"]), Store(how["out"])
+
+    def limited(self, request: Request) -> Request:
+        """The request with the limit that was given."""
+        limit = self.how["max_runs"]
+        return request if limit is None else replace(request, max_runs=limit)
+
+    def only_outline(self, request: Request) -> bool:
+        """Show an outline where a list of the runs was asked for that would be too long."""
+        from simulator.sweeps.plan import MOST_RUNS, outline
+
+        if self.how["dry_run"] and request.runs > MOST_RUNS:
+            click.echo("\n".join(outline(request, self.plugins)))
+            return True
+        return False
+
+    def list(self, plan: Plan) -> None:
+        """One line a run."""
+        from simulator.cli.sweep_terminal import list_runs
+
+        list_runs(plan, self.store)
+
+    def __call__(self, plan: Plan) -> Computed:
+        from simulator.cli.sweep_terminal import sweep_progress
+        from simulator.sweeps.sweep import compute
+
+        visible = not self.how["quiet"]
+        with sweep_progress(plan.name, plan.distinct, visible) as progress:
+            return compute(
+                plan,
+                self.store,
+                jobs=self.how["jobs"],
+                dask=self.how["dask"],
+                force=self.how["force"],
+                progress=progress,
+            )

@@ -16,10 +16,11 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from simulator.figures.sweep import speedup_text
 from simulator.store.store import Store
-from simulator.sweeps.comparison import Comparison
-from simulator.sweeps.plan import Plan, label
+from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
+from simulator.sweeps.frontier import Frontier
+from simulator.sweeps.plan import Plan
+from simulator.sweeps.request import label
 from simulator.sweeps.sweep import Computed, Sweep
 from simulator.sweeps.work import Progress
 
@@ -62,15 +63,18 @@ def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | 
 def list_runs(plan: Plan, store: Store) -> None:
     """``--dry-run``: one line a run."""
     console = Console(highlight=False, soft_wrap=True)
-    stored = 0
+    stored, folders = 0, dict[Path, None]()
     for run in plan.runs:
         folder = store.folder(run.scenario)
         there = store.has(folder)
-        stored += there
+        shared = folder in folders
+        folders[folder] = None
+        stored += there and not shared
         values = [f"{key}={label(value)}" for key, value in run.values.items()]
         text = "  ".join([*values, f"seed={run.scenario.seed}", str(folder)])
-        console.print(escape(f"{text}{'  (already computed)' if there else ''}"))
-    console.print(f"{len(plan.runs)} runs, {stored} of them already computed")
+        news = "  (the same run)" if shared else "  (already computed)" if there else ""
+        console.print(escape(text + news))
+    console.print(f"{len(folders)} runs, {stored} of them already computed")
 
 
 def show_sweep(sweep: Sweep, computed: Computed) -> None:
@@ -87,7 +91,9 @@ def show_comparison(comparison: Comparison, computed: Computed) -> None:
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
         where = ", ".join(f"{key}={row[key]}" for key in keys)
-        text = speedup_text(row, comparison.vary)
+        text = speedup_text(row)
+        if row["bound"] != "none":
+            text += f"; {costs_text(row)}"
         left_out = [
             f"{row[name]} pair{'' if row[name] == 1 else 's'} left out: {why}"
             for name, why in (("censored", "neither reached the target"), ("failed", "failed"))
@@ -96,7 +102,41 @@ def show_comparison(comparison: Comparison, computed: Computed) -> None:
         console.print(escape("; ".join([f"{where}: {text}" if where else text, *left_out])))
     if comparison.runs["target_checked"].eq("at samples").any():
         console.print("note: the target is checked at samples; times are no finer than those")
+    for note in comparison.notes:
+        console.print(escape(f"note: {note}"))
     _close(console, comparison, computed)
+
+
+def show_frontier(frontier: Frontier, computed: Computed) -> None:
+    """The closing summary of a frontier: what every value costs."""
+    console = _console()
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    points = frontier.points
+    keys = [name for name in frontier.axes if name != "knob"]
+    for name in keys:
+        table.add_column(escape(name))
+    costs = ("time", "communications", "bytes")
+    for heading in ("time to target (s)", "communications to target", "bytes to target", "runs"):
+        table.add_column(heading, justify="right")
+    for _, row in points.iterrows():
+        cells = [escape(str(row[name])) for name in keys]
+        cells += [_with_interval(row, name) for name in costs]
+        bad = [f"{row[word]} {word}" for word in ("failed", "censored") if row[word]]
+        table.add_row(*cells, ", ".join([str(row["runs"]), *bad]))
+    console.print(table)
+    console.print("geometric means and 95 % intervals over seeds; ≥: some did not get there")
+    _close(console, frontier, computed)
+
+
+def _with_interval(row: pd.Series[Any], name: str) -> str:
+    """``≥ 1.23 (1.10 … 1.35)``."""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    interval = f" ({_number(low)} … {_number(high)})" if np.isfinite(low) else ""
+    return f"{'≥ ' if row['censored'] else ''}{_number(row[name])}{interval}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
 
 
 def _console() -> Console:
@@ -107,9 +147,10 @@ def _console() -> Console:
 def _summary(sweep: Sweep) -> Table:
     """Mean and half the 95 % interval; ≥ where some runs did not reach their target."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for key in sweep.axes:
-        table.add_column(escape(key))
     summary = sweep.summary
+    keys = [*sweep.axes, *(["tuned"] if "tuned" in summary else [])]
+    for key in keys:
+        table.add_column(escape(key))
     timed = summary["time_to_target"].notna().any()
     names = [name for name in _HEADINGS if name in summary and summary[name].notna().any()]
     names = [name for name in names if not (timed and name == "communications")]
@@ -117,7 +158,7 @@ def _summary(sweep: Sweep) -> Table:
         table.add_column(_HEADINGS[name], justify="right")
     table.add_column("runs", justify="right")
     for _, row in summary.head(_MOST_ROWS).iterrows():
-        cells = [escape(str(row[key])) for key in sweep.axes]
+        cells = ["" if pd.isna(row[key]) else escape(str(row[key])) for key in keys]
         cells += [_cell(row, name) for name in names]
         bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
         table.add_row(*cells, ", ".join([f"{row['runs']:.0f}", *bad]))
@@ -144,8 +185,9 @@ def _close(console: Console, sweep: Sweep, computed: Computed) -> None:
     for _, row in failed.iterrows():
         values = ", ".join(f"{key}={row[key]}" for key in [*sweep.axes, "seed"])
         console.print(f"[red]failed:[/red] {escape(values)}: {escape(row['reason'])}")
-    total, reused = len(sweep.runs), computed.reused
-    news = f"{total - reused - len(failed)} computed, {reused} already there, {len(failed)} failed"
+    total, reused = computed.distinct, computed.reused
+    lost = len({computed.folders[number] for number in computed.failures})
+    news = f"{total - reused - lost} computed, {reused} already there, {lost} failed"
     console.print(f"runs:     {total} ({news})")
     console.print(f"files:    {escape(str(sweep.folder))}")
     for figure in sorted(Path(sweep.folder).glob("*.png")):

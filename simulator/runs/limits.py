@@ -81,6 +81,8 @@ def _messages_fit(setup: Setup) -> None:
 def _expected_samples(setup: Setup) -> float:
     """A lower bound, in the mean, where one is known; 0 elsewhere."""
     scenario = setup.scenario
+    if scenario.record.samples is not None:
+        return 0.0
     every, every_communications = scenario.sampling
     rate = _most_communications_a_second(setup)
     if every is not None and scenario.stop.time is None:

@@ -152,8 +152,13 @@ def _advance(
     watch: Watch | None,
     progress: Progress | None,
 ) -> list[Row]:
-    """Sample 0 before any event, sample k at k·every, and the end once."""
+    """Sample 0 before any event, sample k at k·every, and the end once.
+
+    Where ``record.samples`` says how many, the interval is doubled, and every other sample
+    forgotten, whenever there are twice as many.
+    """
     every, every_communications = scenario.sampling
+    most = 2 * scenario.record.samples if scenario.record.samples is not None else None
     rows = [sample(engine, metrics)]
     k = 0
     if (watch is not None and watch.reached) or _met(target, rows[0]):
@@ -171,6 +176,10 @@ def _advance(
         rows.append(sample(engine, metrics))
         if watch is None and _met(target, rows[-1]):
             engine.stop()
+        if most is not None and len(rows) > most and not engine.finished:
+            rows, k = rows[::2], k // 2
+            every = None if every is None else 2 * every
+            every_communications *= 2
         if progress is not None:
             progress(rows[-1], _share_done(scenario, rows[-1]))
     return rows

@@ -21,6 +21,8 @@ from simulator.scenario.yaml_positions import MAX_DEPTH, MAX_DIGITS, KeyPath, ch
 _EXCLUSIVE = (
     (("algorithm", "alpha"), ("algorithm", "mu")),
     (("record", "every"), ("record", "every_communications")),
+    (("record", "every"), ("record", "samples")),
+    (("record", "every_communications"), ("record", "samples")),
     (("stop", "below"), ("stop", "above")),
 )
 

@@ -198,19 +198,23 @@ class Stop(Strict):
 
 
 class Record(Strict):
-    """When samples are taken: every so many seconds, or every so many communications."""
+    """When samples are taken: every so many seconds or communications, or so many in all."""
 
     every: PositiveSeconds | None = None
     """Seconds between samples."""
     every_communications: Count | None = None
     """Messages between samples."""
+    samples: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    """At least so many samples and at most twice as many, evenly in time, however long the run."""
     #: Metrics to measure beside those that always are; a key where a plugin brings some.
     metrics: ClassVar[Any] = ()
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if self.every is not None and self.every_communications is not None:
-            report([("every_communications", "give every or every_communications, not both")])
+        keys = ("every", "every_communications", "samples")
+        given = [key for key in keys if getattr(self, key) is not None]
+        if len(given) > 1:
+            report([(given[1], f"give {given[0]} or {given[1]}, not both")])
         return self
 
 
@@ -254,6 +258,8 @@ class Scenario(Strict):
     def sampling(self) -> tuple[float | None, int]:
         """(seconds or None, communications) between samples."""
         record, stop = self.record, self.stop
+        if record.samples is not None:
+            return self._first_interval
         if record.every is not None or record.every_communications is not None:
             return record.every, record.every_communications or 0
         many = (self.task.count or 0) > MANY_AGENTS
@@ -262,6 +268,16 @@ class Scenario(Strict):
             return stop.time / samples, 0
         assert stop.communications is not None
         return None, max(1, stop.communications // samples)
+
+    @property
+    def _first_interval(self) -> tuple[float | None, int]:
+        """Where ``record.samples`` begins: a small part of a tick or of a round, doubled later."""
+        if self.algorithm.mode == "async":
+            scale = 1 / self.clock.rate.mean_value
+        else:
+            scale = self.network.latency.mean_value + self.compute.time.mean_value
+            scale += self.network.header / (self.network.bandwidth or math.inf)
+        return (scale / 50, 0) if scale > 0 else (None, 1)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,24 +1,26 @@
-"""Compare: the same problems on the same networks in two ways, in simulated time.
+"""Compare: the same problems on the same networks in two or more ways, in simulated time.
 
-Both sides of a pair have the same seed, hence the same data, graph, clocks and partners, and stop
+The sides of a pair have the same seed, hence the same data, graph, clocks and partners, and stop
 where they reach the same level of the same metric.  The speed-up of a pair is
 
     time of the second side / time of the first side,
 
-above 1 where the first (by default the asynchronous) side is faster; over seeds it is summed up by
-its geometric mean, with a Student t interval on its logarithm.
+above 1 where the first (by default the asynchronous) side is faster; the ratios of communications
+and of bytes are taken in the same way.  Over seeds they are summed up by their geometric means,
+with Student t intervals on their logarithms.  More than two sides are each paired with the first.
 
 A run that does not reach the target within its limit is *censored*: its time is at least the time
-at which it ended.  A pair with one such run enters at that time and makes the speed-up a bound; a
-pair with two says nothing about it and is counted and left out, as is one with a failed run.
+at which it ended.  A pair with one such run enters at that time and makes the ratios bounds; a
+pair with two says nothing about them and is counted and left out, as is one with a failed run.
 Where nobody sends (``solitary``, ``consensus``), the target is met at time 0 or never.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +28,33 @@ import numpy as np
 import pandas as pd
 
 from simulator.errors import ScenarioError
-from simulator.runs.plugins import Given, load_plugins, schema_for
+from simulator.runs.plugins import Given
+from simulator.scenario.messages import shown
 from simulator.store.drafts import replacing
 from simulator.store.store import Store
-from simulator.sweeps.plan import Plan, Request, TargetLevel, label, make_plan, plain_values
+from simulator.sweeps.knobs import COSTS, Tuning, tune
+from simulator.sweeps.plan import Plan, make_plan
+from simulator.sweeps.request import (
+    Request,
+    budget_is_valid,
+    knobs_of,
+    label,
+    plain_values,
+)
 from simulator.sweeps.sweep import Computed, Sweep, compute, requested, tables, write_tables
-from simulator.sweeps.tables import censored, mean_interval, never, times_or_limits
+from simulator.sweeps.tables import censored, geometric_mean, never, to_target, tuned_text
 from simulator.sweeps.work import Progress
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"
-#: Keys, and blocks, that do not move the optimum, from which `distance` and `gap` measure.
-_SAME_OPTIMUM = (
-    "algorithm.mode",
-    "algorithm.start",
-    "algorithm.rho",
-    "algorithm.primal",
-    "clock",
-    "network",
-    "compute",
-    "record",
-    "engine",
-)
-_ABSOLUTE = ("l2_error", "accuracy")
+#: Where curves are drawn, runs have so many samples or up to twice as many.
+SAMPLES = 100
+#: The three ratios of a pair, by what they are ratios of.
+RATIOS = {
+    "time": "speedup",
+    "communications": "communications_ratio",
+    "bytes": "bytes_ratio",
+}
 #: What the speed-up of several pairs is, by the bounds that occur among them.
 _BOUNDS = {
     frozenset[str](): "=",
@@ -56,17 +62,23 @@ _BOUNDS = {
     frozenset({"≤"}): "≤",
     frozenset({"≥", "≤"}): "?",
 }
+#: A side's knob: ``{"sync": {"network.retransmit_after": ["100 ms", "1 s"]}}``.
+GivenKnobs = Mapping[str, Mapping[str, Sequence[Any]]]
 
 
 @dataclass(frozen=True)
 class Comparison(Sweep):
     """The tables of a sweep, and those of its pairs."""
 
-    #: The key compared, and its two values: the speed-up is that of the first over the second.
+    #: The key compared, and its values: the speed-ups are those of the first over each other.
     vary: tuple[str, list[Any]]
-    #: One row a pair of runs, and one row a combination of the grid.
+    #: One row a pair of runs, and one row a combination of the grid (and other side).
     pairs: pd.DataFrame
     speedup: pd.DataFrame
+    #: Every value that was tried on held-out seeds, and which was taken; None: nothing was tuned.
+    tuning: pd.DataFrame | None
+    #: What a reader should know.
+    notes: tuple[str, ...]
 
 
 def compare(
@@ -74,6 +86,8 @@ def compare(
     grid: Mapping[str, Sequence[Any]] | None = None,
     *,
     vary: tuple[str, Sequence[Any]] | None = None,
+    tune: GivenKnobs | None = None,
+    tune_budget: float | None = None,
     seeds: int | None = None,
     target: str | None = None,
     limit_time: float | str | None = None,
@@ -86,88 +100,123 @@ def compare(
     figures: bool = True,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare two values of a key, ``algorithm.mode`` by default, by the time to a target.
+    """Compare values of a key, ``algorithm.mode`` by default, by the time to a target.
+
+    ``tune`` gives sides a key whose value they choose on held-out seeds, the fastest of those that
+    need at most ``tune_budget`` times as many communications as the most frugal.
 
     >>> from simulator import compare
-    >>> modes = compare("scenarios/moons.yaml", seeds=10)  # doctest: +SKIP
+    >>> timers = {"sync": {"network.retransmit_after": ["100 ms", "300 ms", "1 s"]}}
+    >>> modes = compare("scenarios/moons.yaml", tune=timers, seeds=10)  # doctest: +SKIP
     >>> modes.speedup[["speedup", "low", "high", "bound"]]  # doctest: +SKIP
     """
     request = comparison_request(
         requested(Path(scenario), (grid or {}).items(), seeds=seeds, target=target),
         vary=vary,
+        tune=tune,
+        tune_budget=tune_budget,
         limit_time=limit_time,
         limit_communications=limit_communications,
     )
-    plan, store = make_plan(request, plugins), Store(out)
-    computed = compute(plan, store, jobs=jobs, dask=dask, force=force, progress=progress)
-    return write_comparison(computed, request, store, figures=figures)
+    store = Store(out)
+    work = partial(compute, store=store, jobs=jobs, dask=dask, force=force, progress=progress)
+    computed, request, tuning = compute_comparison(request, plugins, store, work)
+    return write_comparison(computed, request, store, tuning, figures=figures)
 
 
 def comparison_request(
     request: Request,
     *,
     vary: tuple[str, Sequence[Any]] | None = None,
+    tune: GivenKnobs | None = None,
+    tune_budget: float | None = None,
     limit_time: float | str | None = None,
     limit_communications: int | None = None,
-    plugins: Given = None,
+    curves: bool = True,
 ) -> Request:
-    """Fill in what a comparison needs, and refuse what would compare different things."""
+    """Fill in what a comparison needs, and refuse what would compare different things.
+
+    Where one combination is compared, of which ``curves`` are drawn, runs have enough samples.
+    """
     key, values = vary or request.vary or DEFAULT_VARY
-    if len(values) != 2:
-        raise ScenarioError(f"--vary {key}: two values are compared (got {len(values)})")
+    if len(values) < 2:
+        raise ScenarioError(f"--vary {key}: two or more values are compared (got {len(values)})")
     if key == "seed":
         raise ScenarioError("--vary seed: both sides of a pair have the same seed; use --seeds")
-    target = request.target or DEFAULT_TARGET
-    metric = TargetLevel.parse(target, schema_for(load_plugins(plugins))).metric
-    same = any(key == known or key.startswith(f"{known}.") for known in _SAME_OPTIMUM)
-    if not same and metric not in _ABSOLUTE:
-        raise ScenarioError(
-            f"--target {target}: the two sides of --vary {key} have different optima, so that "
-            f"{metric} measures different things; allowed: {', '.join(_ABSOLUTE)}, like "
-            "--target l2_error=0.1"
-        )
+    budget = request.budget if tune_budget is None else tune_budget
+    if not budget_is_valid(budget):
+        raise ScenarioError(f"--tune-budget: must be a number from 1 (got {shown(budget)})")
     limits = {"stop.time": limit_time, "stop.communications": limit_communications}
     given = {name: [value] for name, value in limits.items() if value is not None}
     grid = {**request.grid, **given}
-    return replace(request, grid=grid, vary=(key, plain_values(key, values)), target=target)
+    sampled = any(f"{name}.".startswith("record.") for name in grid)
+    if curves and not sampled and not _swept(request):
+        # Nobody knows beforehand how long it takes to the target.
+        grid["record.samples"] = [SAMPLES]
+    return replace(
+        request,
+        grid=grid,
+        vary=(key, plain_values(key, values)),
+        target=request.target or DEFAULT_TARGET,
+        tune=request.tune if tune is None else knobs_of(tune),
+        budget=float(budget),
+    )
+
+
+def _swept(request: Request) -> bool:
+    """Is there more than one combination to compare in?"""
+    many = [key for key, values in request.grid.items() if len(values) > 1 and key != "seed"]
+    return bool(many) or len(request.worlds) > 1
+
+
+def compute_comparison(
+    request: Request, plugins: Given, store: Store, work: Callable[[Plan], Computed]
+) -> tuple[Computed, Request, Tuning | None]:
+    """Tune what is to be tuned, then compute the runs that are compared."""
+    make_plan(request, plugins)  # what is wrong is said before the first run
+    request, tuning = tune(request, plugins, store, work)
+    return work(make_plan(request, plugins)), request, tuning
 
 
 # --- pairs --------------------------------------------------------------------------------------
 def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> pd.DataFrame:
-    """One row a pair: both times, their quotient, and whether it is exact, a bound or nothing.
+    """One row a pair: both costs, their quotients, and whether they are exact or bounds.
 
     ``bound``: ``=`` exact, ``≥`` the second side is censored, ``≤`` the first one is,
-    ``censored`` both are, ``failed`` one of the runs failed; the last two have no speed-up.
+    ``censored`` both are, ``failed`` one of the runs failed; the last two have no quotients.
     """
-    key, _ = vary
-    entering = times_or_limits(runs)["time_to_target"].to_numpy()
+    key, values = vary
+    entering = to_target(runs)
     late, done = censored(runs).to_numpy(), (runs["status"] == "done").to_numpy()
     hopeless = never(runs).to_numpy()
     rows = []
-    for first, second in _pairs(plan):
-        run = plan.runs[first]
+    for first, second in _pairs(plan, len(values)):
+        run, other = plan.runs[first], plan.runs[second]
         row: dict[str, Any] = {k: label(v) for k, v in run.values.items() if k != key}
-        row |= {"seed": run.scenario.seed, "time_first": entering[first]}
-        row |= {"time_second": entering[second]}
+        row |= {"first": label(run.values[key]), "second": label(other.values[key])}
+        if run.tuned or other.tuned:
+            row |= {"tuned_first": tuned_text(run.tuned), "tuned_second": tuned_text(other.tuned)}
+        row["seed"] = run.scenario.seed
         bound = _bound(bool(late[first]), bool(late[second]))
         if bound != "censored" and (hopeless[first] or hopeless[second]):
             bound = "="
-        row["bound"] = bound if done[first] and done[second] else "failed"
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    usable = table["bound"].isin(["=", "≥", "≤"])
-    quotient = _quotient(table["time_second"].to_numpy(), table["time_first"].to_numpy())
-    table.insert(len(table.columns) - 1, "speedup", np.where(usable, quotient, np.nan))
-    return table
+        bound = bound if done[first] and done[second] else "failed"
+        for cost in COSTS:
+            one, two = (float(entering[cost].iloc[which]) for which in (first, second))
+            quotient = _quotient(two, one) if bound in ("=", "≥", "≤") else np.nan
+            row |= {f"{cost}_first": one, f"{cost}_second": two, RATIOS[cost]: quotient}
+        rows.append({**row, "bound": bound})
+    return pd.DataFrame(rows)
 
 
-def _pairs(plan: Plan) -> list[tuple[int, int]]:
-    """Positions of the two runs of each pair: combinations 2c and 2c + 1, the same seed."""
-    per_combination = sum(run.combination == 0 for run in plan.runs)
+def _pairs(plan: Plan, sides: int) -> list[tuple[int, int]]:
+    """Positions of the two runs of each pair: combinations s·c and s·c + k, the same seed."""
+    seeds = sum(run.combination == 0 for run in plan.runs)
     return [
-        (position, position + per_combination)
-        for position, run in enumerate(plan.runs)
-        if run.combination % 2 == 0
+        (start + seed, start + side * seeds + seed)
+        for start in range(0, len(plan.runs), sides * seeds)
+        for side in range(1, sides)
+        for seed in range(seeds)
     ]
 
 
@@ -177,26 +226,30 @@ def _bound(first_censored: bool, second_censored: bool) -> str:
     return "≤" if first_censored else "≥" if second_censored else "="
 
 
-def _quotient(second: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Two times of zero are equal; one of zero is infinitely shorter."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        quotient: np.ndarray = np.where((first == 0) & (second == 0), 1.0, second / first)
-    return quotient
+def _quotient(second: float, first: float) -> float:
+    """Two costs of zero are equal; one of zero is infinitely smaller."""
+    if first == 0:
+        return 1.0 if second == 0 else np.inf
+    return second / first
 
 
 def speedup_table(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Geometric mean of the speed-up over seeds, and its 95 % interval, a row a combination.
+    """Geometric means of the ratios over seeds with 95 % intervals, a row a combination.
 
     ``bound`` as for a pair; ``?`` where bounds in both directions were averaged, ``none`` where
     no pair has a speed-up.
     """
+    names = [*keys, "first", "second", "tuned_first", "tuned_second"]
     rows = []
-    seeds = len(pairs) if not keys else pairs["seed"].nunique()
+    seeds = pairs["seed"].nunique()
     for start in range(0, len(pairs), seeds):
         here = pairs.iloc[start : start + seeds]
         usable = here[here["speedup"].notna()]
-        row: dict[str, Any] = {key: here[key].iloc[0] for key in keys}
-        row |= geometric_mean(usable["speedup"].to_numpy())
+        row: dict[str, Any] = {name: here[name].iloc[0] for name in names if name in here}
+        for ratio in RATIOS.values():
+            before = "" if ratio == "speedup" else f"{ratio}_"
+            mean, low, high = geometric_mean(usable[ratio].to_numpy())
+            row |= {ratio: mean, f"{before}low": low, f"{before}high": high}
         bounds = frozenset(usable["bound"]) - {"="}
         row["bound"] = _BOUNDS[bounds] if len(usable) else "none"
         row |= {"pairs": len(here), "used": len(usable)}
@@ -206,18 +259,45 @@ def speedup_table(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def geometric_mean(ratios: np.ndarray) -> dict[str, float]:
-    """exp of the mean logarithm, and of its Student t interval."""
-    if not len(ratios):
-        return {"speedup": np.nan, "low": np.nan, "high": np.nan}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean, low, high = (float(np.exp(part)) for part in mean_interval(np.log(ratios)))
-    return {"speedup": mean, "low": low, "high": high}
+def ratio_text(row: pd.Series[Any], ratio: str) -> str:
+    """``≥ 12.3 (95 %: 10.1 … 15.0)``."""
+    before = "" if ratio == "speedup" else f"{ratio}_"
+    low, high = row[f"{before}low"], row[f"{before}high"]
+    bound = "" if row["bound"] == "=" else f"{row['bound']} "
+    interval = f" (95 %: {low:.3g} … {high:.3g})" if np.isfinite(low) else ""
+    return f"{bound}{row[ratio]:.3g}{interval}"
+
+
+def speedup_text(row: pd.Series[Any]) -> str:
+    """``speed-up of async over sync: ≥ 12.3 (95 %: 10.1 … 15.0), 10 pairs``."""
+    first, second = row["first"], row["second"]
+    if row["bound"] == "none":
+        return f"no pair of {first} and {second} reached the target"
+    used = f"{row['used']} pair{'' if row['used'] == 1 else 's'}"
+    return f"speed-up of {first} over {second}: {ratio_text(row, 'speedup')}, {used}"
+
+
+def costs_text(row: pd.Series[Any]) -> str:
+    """What the second side sends for the first one's message, and for its byte."""
+    first, second = row["first"], row["second"]
+    parts = [
+        f"{name} of {second} / {first}: {ratio_text(row, RATIOS[name])}"
+        for name in ("communications", "bytes")
+    ]
+    # The same where all messages have one size: said once.
+    same = np.isclose(row["communications_ratio"], row["bytes_ratio"], rtol=1e-9)
+    return (
+        parts[0].replace("communications", "communications and bytes") if same else "; ".join(parts)
+    )
 
 
 # --- writing ------------------------------------------------------------------------------------
 def write_comparison(
-    computed: Computed, request: Request, store: Store, figures: bool = True
+    computed: Computed,
+    request: Request,
+    store: Store,
+    tuning: Tuning | None = None,
+    figures: bool = True,
 ) -> Comparison:
     """The tables and figures of a comparison, in its own folder."""
     base = tables(computed, store, "compare")
@@ -225,13 +305,42 @@ def write_comparison(
     pairs = pairs_table(computed.plan, base.runs, request.vary)
     keys = [key for key in base.axes if key != request.vary[0]]
     result = Comparison(
-        **vars(base), vary=request.vary, pairs=pairs, speedup=speedup_table(pairs, keys)
+        **vars(base),
+        vary=request.vary,
+        pairs=pairs,
+        speedup=speedup_table(pairs, keys),
+        tuning=None if tuning is None else tuning.table,
+        notes=_notes(computed.plan, request, tuning),
     )
     with replacing(result.folder) as draft:
         frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
+        if tuning is not None:
+            frames["tuning"] = tuning.table
         write_tables(computed, draft, "compare", **frames, pairs=pairs, speedup=result.speedup)
         if figures:
-            from simulator.figures.sweep import draw_comparison
+            from simulator.figures.comparison import draw_comparison
 
             draw_comparison(result, draft)
     return result
+
+
+def _notes(plan: Plan, request: Request, tuning: Tuning | None) -> tuple[str, ...]:
+    """What a reader should know about how sides were set."""
+    notes = () if tuning is None else tuning.notes
+    assert request.vary is not None
+    key, values = request.vary
+    if key != "algorithm.mode" or "sync" not in values or "sync" in request.tune:
+        return notes
+    if "network.retransmit_after" in request.grid:
+        return notes
+    timers = {
+        run.scenario.network.retransmit_after
+        for run in plan.runs
+        if run.scenario.algorithm.mode == "sync"
+    }
+    shown_timers = ", ".join(f"{t:g} s" if isinstance(t, float) else str(t) for t in timers)
+    return (
+        *notes,
+        f"the timer of rounds is untuned (network.retransmit_after: {shown_timers}); "
+        "--tune sync:network.retransmit_after=… lets them choose",
+    )

@@ -1,115 +1,46 @@
-"""The plan of a sweep: which runs it has, all of them validated before the first one starts.
-
-A plan comes from a scenario and ``--set KEY=VALUES``, or from a sweep file that says the same::
-
-    base: moons.yaml                    # the scenario, relative to this file
-    grid:                               # every combination is run …
-      network.drop: [0, 0.2, 0.5]
-      network.latency.mean: [10 ms, 100 ms]
-    seeds: 5                            # … with the scenario's seed and the 4 after it
-    target: distance=1%                 # optional: a run stops where it reaches this
-    vary: {algorithm.mode: [async, sync]}    # optional: what `compare` compares
-"""
+"""The plan of a sweep: which runs it has, all of them validated before the first one starts."""
 
 from __future__ import annotations
 
 import itertools
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
-
-import yaml
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, load_plugins, schema_for
-from simulator.scenario.choice import kind_of
-from simulator.scenario.files import Source, read_scenario, read_scenario_text
-from simulator.scenario.messages import Mistake, did_you_mean, shown
-from simulator.scenario.overrides import plain, repeated
-from simulator.scenario.schema import Scenario, read_level
-from simulator.scenario.yaml_positions import plain_value, read_yaml
+from simulator.scenario.files import read_scenario
+from simulator.scenario.laws import Constant
+from simulator.scenario.messages import shown
+from simulator.scenario.schema import Scenario
 from simulator.store.store import digest
+from simulator.sweeps.request import (
+    MOST_RUNS,
+    Grid,
+    Request,
+    TargetLevel,
+    filled_in,
+    label,
+    read_request,
+    wrong_values,
+)
 
-Grid = dict[str, list[Any]]
-#: More runs than this are a slip, unless --max-runs says that they are meant.
-MOST_RUNS = 10_000
+__all__ = [
+    "MOST_RUNS",
+    "Plan",
+    "PlannedRun",
+    "Request",
+    "TargetLevel",
+    "label",
+    "make_plan",
+    "outline",
+    "read_request",
+]
+
 #: Of the values of a key, an outline checks so many.
 _OUTLINED = 100
-_FILE_KEYS = ("base", "name", "description", "grid", "seeds", "target", "vary")
-
-
-@dataclass(frozen=True)
-class TargetLevel:
-    """What a run is to reach: ``distance=1%`` of its value at the start, or ``l2_error=0.02``."""
-
-    metric: str
-    level: float | str
-    #: Does the metric grow as agents learn?
-    grows: bool = False
-
-    @classmethod
-    def parse(cls, text: str, schema: type[Scenario]) -> TargetLevel:
-        """Read ``METRIC=LEVEL``, where LEVEL is a number, or a percentage of the start's value."""
-        metric, _, level = (part.strip() for part in text.partition("="))
-        place = f"--target {shown(text)[1:-1]}"
-        known = {kind_of(each): each for each in schema.kinds.metrics}
-        if metric not in known:
-            hint = did_you_mean(metric, known)
-            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(known)}")
-        try:
-            read = read_level(plain_value(level))
-        except ValueError:
-            read = -1.0
-        if isinstance(read, float) and read < 0:
-            raise ScenarioError(f"{place}: expected METRIC=LEVEL, like distance=1% or l2_error=0.1")
-        if isinstance(read, str) and (known[metric].grows or not known[metric].relative):
-            raise ScenarioError(f"{place}: give {metric} as a number, like {metric}=0.9")
-        return cls(metric, read, known[metric].grows)
-
-    @property
-    def relative(self) -> bool:
-        """Is it a percentage of the value at a run's own start?"""
-        return isinstance(self.level, str)
-
-    def overrides(self) -> dict[str, Any]:
-        """As overrides of a scenario."""
-        direction = "above" if self.grows else "below"
-        return {"stop.metric": self.metric, f"stop.{direction}": self.level}
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for: a base scenario, a grid of values, seeds."""
-
-    base: Path
-    grid: Grid = field(default_factory=dict)
-    #: None: not asked for.
-    seeds: int | None = None
-    name: str | None = None
-    target: str | None = None
-    vary: tuple[str, list[Any]] | None = None
-    #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
-    places: Mapping[str, str] = field(default_factory=dict)
-    max_runs: int = MOST_RUNS
-
-    @property
-    def runs(self) -> int:
-        """How many runs that is."""
-        values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
-        return math.prod(map(len, values)) * (self.seeds or 1)
-
-    def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
-        """The same with more keys swept, or other values for a key."""
-        grid, seen = dict(self.grid), set()
-        for key, values in settings:
-            if key in seen:
-                raise ScenarioError(f"--set {key}: given twice")
-            seen.add(key)
-            grid[key] = plain_values(key, values)
-        return replace(self, grid=grid)
+#: Metrics that do not measure from the optimum of a run's own objective.
+_ABSOLUTE = ("l2_error", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -119,6 +50,8 @@ class PlannedRun:
     combination: int
     values: dict[str, Any]
     scenario: Scenario
+    #: Overrides that its side has chosen for itself.
+    tuned: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,133 +69,128 @@ class Plan:
         """The values of each combination."""
         return [next(group).values for _, group in self._groups()]
 
+    @property
+    def distinct(self) -> int:
+        """How many different runs there are: some combinations share theirs (``effective``)."""
+        return len({digest(run.scenario) for run in self.runs})
+
     def _groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
         return itertools.groupby(self.runs, key=lambda run: run.combination)
 
 
-def label(value: Any) -> Any:
-    """A swept value for a table: numbers and text as they are, the rest as a line of YAML."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
-        return text.removesuffix("\n").removesuffix("\n...")
-    return value
+@dataclass(frozen=True)
+class Cell:
+    """One combination: what is swept has these values, and the scenario these overrides."""
 
-
-def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
-    """Values as a YAML file could have given them: NumPy's numbers become Python's."""
-    try:
-        return [plain(value) for value in values]
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"--set {key}: {error}") from None
-
-
-# --- reading ------------------------------------------------------------------------------------
-def read_request(path: Path) -> Request:
-    """A sweep file, or a scenario to be swept."""
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
-    if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
-        return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
-    found = _mistakes(given)
-    if found or source.text.faults:
-        raise source.error(found)
-    places = {}
-    for key, values in given.get("grid", {}).items():
-        at = source.text.values[("grid", key)]
-        for index, value in enumerate(values):
-            position = source.text.values.get(("grid", key, index), at)
-            places[f"{key}={label(value)}"] = f"{path}:{position.line}:{position.column}"
-    vary = given.get("vary")
-    return Request(
-        base=path.parent / given["base"],
-        grid=given.get("grid", {}),
-        seeds=given.get("seeds"),
-        name=given.get("name", path.stem),
-        target=given.get("target"),
-        vary=None if vary is None else next(iter(vary.items())),
-        places=places,
-    )
-
-
-def _mistakes(given: dict[str, Any]) -> list[Mistake]:
-    """What is wrong with a sweep file."""
-    found = []
-    for key in given:
-        if key not in _FILE_KEYS:
-            what = f"unknown key;{did_you_mean(key, _FILE_KEYS)} allowed: {', '.join(_FILE_KEYS)}"
-            found.append(Mistake((key,), what, "key"))
-    if "base" not in given:
-        found.append(Mistake(("base",), "missing key; expected a scenario's path", "missing"))
-    found += [
-        Mistake((key,), f"must be text (got {shown(given[key])})")
-        for key in ("base", "target", "name", "description")
-        if key in given and not (isinstance(given[key], str) and given[key])
-    ]
-    name = given.get("name")
-    if isinstance(name, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
-        what = "must be 1 to 80 letters, digits, dots, hyphens or underscores"
-        found.append(Mistake(("name",), f"{what} (got {shown(name)})"))
-    seeds = given.get("seeds", 1)
-    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-        found.append(Mistake(("seeds",), f"must be a whole number from 1 (got {shown(seeds)})"))
-    for block in ("grid", "vary"):
-        values = given.get(block, {})
-        if not isinstance(values, dict):
-            what = f"must be keys with lists of values (got {shown(values)})"
-            found.append(Mistake((block,), what))
-            continue
-        found += [
-            Mistake((block, key), wrong)
-            for key, items in values.items()
-            if (wrong := _wrong_values(items)) is not None
-        ]
-    if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
-        found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
-    return found
-
-
-def _wrong_values(values: Any) -> str | None:
-    if not isinstance(values, list) or not values:
-        return f"must be a list of one or more values (got {shown(values)})"
-    for value in repeated(values):
-        return f"the value {shown(value)} is given twice"
-    return None
+    values: dict[str, Any]
+    overrides: dict[str, Any]
 
 
 # --- planning -----------------------------------------------------------------------------------
 def make_plan(request: Request, plugins: Given = None) -> Plan:
-    """Every combination of the grid (and of ``vary``) with every seed, all of them validated."""
+    """Every combination of worlds, grid and ``vary`` with every seed, all of them validated.
+
+    What sides have chosen (``request.chosen``) is in it; tuning itself is planned by ``knobs``.
+    """
     schema = schema_for(load_plugins(plugins))
-    grid = dict(request.grid)
-    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
-        if (what := _wrong_values(values)) is not None:
-            raise ScenarioError(f"--set {key}: {what}")
     if request.runs > request.max_runs:
         raise ScenarioError(
             f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
     target = None if request.target is None else TargetLevel.parse(request.target, schema)
-    listed_seeds = grid.pop("seed", None)
-    if listed_seeds is not None and request.seeds is not None:
+    cells, axes, seeds = combinations(request, schema)
+    tuned = [request.chosen.get(number, {}) for number in range(len(cells))]
+    loaded, wrong = [], dict[str, None]()
+    for cell, more in zip(cells, tuned, strict=True):
+        try:
+            loaded.append(load_cell(request, cell, target, schema, more))
+        except ScenarioError as error:
+            wrong |= dict.fromkeys(str(error).splitlines())
+    if wrong:
+        raise ScenarioError("\n".join(wrong))
+    if request.vary is not None and target is not None:
+        _refuse_other_optima(request, target, loaded)
+        if target.relative:
+            _refuse_other_levels(request, loaded)
+    runs = [
+        PlannedRun(number, {key: cell.values[key] for key in axes}, scenario, more)
+        for number, (cell, scenario, more) in enumerate(zip(cells, loaded, tuned, strict=True))
+    ]
+    refuse_duplicates(runs)
+    every = [seeded for run in runs for seeded in with_seeds(run, request.seeds, seeds)]
+    return Plan(request.name or loaded[0].name, axes, every, target)
+
+
+def combinations(
+    request: Request, schema: type[Scenario]
+) -> tuple[list[Cell], Grid, list[Any] | None]:
+    """The combinations in order, the keys with more than one value, and the seeds if listed."""
+    grid = dict(request.grid)
+    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
+        if (what := wrong_values(values)) is not None:
+            raise ScenarioError(f"--set {key}: {what}")
+    seeds = grid.pop("seed", None)
+    if seeds is not None and request.seeds is not None:
         raise ScenarioError("--seeds and --set seed=… are the same; give one")
-    variants = {} if request.vary is None else {request.vary[0]: request.vary[1]}
-    for key in variants:
+    if request.vary is not None:
+        key, values = request.vary
         if key in grid:
             raise ScenarioError(f"--vary {key}: it is swept by --set as well; give one")
-    axes = {key: values for key, values in {**grid, **variants}.items() if len(values) > 1}
+        grid[key] = values
+    worlds = request.worlds or {"": {}}
+    cells = []
+    for world, overrides in worlds.items():
+        for chosen in itertools.product(*grid.values()):
+            values_here = dict(zip(grid, chosen, strict=True))
+            own = {key: value for key, value in values_here.items() if not key.startswith("$")}
+            shared = _of_its_kind(own, grid, schema)
+            everything = {**filled_in(overrides, values_here), **shared}
+            cells.append(Cell({"world": world, **values_here}, everything))
+    axes = {"world": list(worlds)} if len(worlds) > 1 else {}
+    return cells, axes | {key: given for key, given in grid.items() if len(given) > 1}, seeds
 
-    loaded = _load_all(request, {**grid, **variants}, target, schema)
-    if request.vary is not None and target is not None and target.relative:
-        _refuse_other_levels(request, len(request.vary[1]), [each for _, each in loaded])
-    runs = []
-    for number, (chosen, scenario) in enumerate(loaded):
-        for seed in _seeds(scenario, request.seeds, listed_seeds):
-            seeded = scenario.model_copy(update={"seed": seed})
-            swept = {key: chosen[key] for key in axes}
-            runs.append(PlannedRun(number, swept, seeded))
-    _refuse_duplicates(runs)
-    return Plan(request.name or loaded[0][1].name, axes, runs, target)
+
+def load_cell(
+    request: Request,
+    cell: Cell,
+    target: TargetLevel | None,
+    schema: type[Scenario],
+    more: Mapping[str, Any],
+) -> Scenario:
+    """The scenario of a combination; errors name the sweep file's places."""
+    aim = target.overrides() if target is not None else {}
+    try:
+        return read_scenario(request.base, {**cell.overrides, **aim, **more}, schema)
+    except ScenarioError as error:
+        placed = [_placed(line, cell.values, request) for line in str(error).splitlines()]
+        raise ScenarioError("\n".join(placed)) from None
+
+
+def with_seeds(run: PlannedRun, count: int | None, listed: list[Any] | None) -> list[PlannedRun]:
+    """The same run with each seed."""
+    scenario = effective(run.scenario)
+    return [
+        replace(run, scenario=scenario.model_copy(update={"seed": seed}))
+        for seed in _seeds(scenario, count, listed)
+    ]
+
+
+def effective(scenario: Scenario) -> Scenario:
+    """The scenario with the keys that play no part in its mode at their defaults.
+
+    Two runs that differ in nothing else are then one, and computed once: rounds have no clock, and
+    gossip sends nothing again.  A law of clock rates stays, because drawing from it moves the
+    factors of agents and links that are drawn after it.
+    """
+    clock, network = scenario.clock, scenario.network
+    if scenario.algorithm.mode == "async":
+        timer = type(network).model_fields["retransmit_after"].default
+        network = network.model_copy(update={"retransmit_after": timer})
+    elif isinstance(clock.rate, Constant):
+        rate = clock.rate.model_copy(update={"value": 1.0})
+        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
+    return scenario.model_copy(update={"clock": clock, "network": network})
 
 
 def outline(request: Request, plugins: Given = None) -> list[str]:
@@ -280,27 +208,6 @@ def outline(request: Request, plugins: Given = None) -> list[str]:
         "checked, one at a time",
         f"at most {request.max_runs:,} runs are made; --max-runs says how many",
     ]
-
-
-def _load_all(
-    request: Request, grid: Grid, target: TargetLevel | None, schema: type[Scenario]
-) -> list[tuple[dict[str, Any], Scenario]]:
-    """The scenario of each combination; all mistakes of all combinations are reported."""
-    loaded, wrong = [], dict[str, None]()
-    for values in itertools.product(*grid.values()):
-        overrides = dict(zip(grid, values, strict=True))
-        everything = {
-            **_of_its_kind(overrides, grid, schema),
-            **(target.overrides() if target is not None else {}),
-        }
-        try:
-            loaded.append((overrides, read_scenario(request.base, everything, schema)))
-        except ScenarioError as error:
-            for line in str(error).splitlines():
-                wrong[_placed(line, overrides, request.places)] = None
-    if wrong:
-        raise ScenarioError("\n".join(wrong))
-    return loaded
 
 
 def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> dict[str, Any]:
@@ -322,12 +229,16 @@ def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> 
     }
 
 
-def _placed(line: str, values: dict[str, Any], places: Mapping[str, str]) -> str:
-    """An error about a value of a sweep file's grid, with its place in that file."""
+def _placed(line: str, values: dict[str, Any], request: Request) -> str:
+    """An error about a value of a sweep file, with its place in that file."""
     for key, value in values.items():
-        place = places.get(f"{key}={label(value)}")
+        place = request.places.get(f"{key}={label(value)}")
         if place is not None and line.startswith(f"--set {key}: "):
             return f"{place}: grid.{line.removeprefix('--set ')}"
+    world = values["world"]
+    for key in request.worlds.get(world, {}):
+        if line.startswith(f"--set {key}: "):
+            return f"worlds.{world}: {line.removeprefix('--set ')}"
     return line
 
 
@@ -340,13 +251,36 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def _refuse_other_levels(request: Request, sides: int, loaded: list[Scenario]) -> None:
-    """A percentage is one of a run's own start, so both sides of a pair must begin alike."""
+def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Scenario]) -> None:
+    """What is measured from the optimum compares only sides that have the same one."""
+    assert request.vary is not None
+    key, values = request.vary
+    if target.metric in _ABSOLUTE:
+        return
     for number, scenario in enumerate(loaded):
-        if _start(loaded[number - number % sides]) != _start(scenario):
-            assert request.vary is not None
+        if _optimum(loaded[number - number % len(values)]) != _optimum(scenario):
             raise ScenarioError(
-                f"--target {request.target}: the two sides of --vary {request.vary[0]} begin at "
+                f"--target {request.target}: the sides of --vary {key} have different optima, so "
+                f"that {target.metric} measures different things; allowed: "
+                f"{', '.join(_ABSOLUTE)}, like --target l2_error=0.1"
+            )
+
+
+def _optimum(scenario: Scenario) -> tuple[Any, ...]:
+    """All that the optimum depends on, but for the seed."""
+    algorithm = scenario.algorithm
+    objective = algorithm.kind if algorithm.rule is None else algorithm.rule.objective
+    own = [getattr(algorithm, name, None) for name in ("trade_off", "confidence", "ridge")]
+    return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
+
+
+def _refuse_other_levels(request: Request, loaded: list[Scenario]) -> None:
+    """A percentage is one of a run's own start, so the sides of a pair must begin alike."""
+    assert request.vary is not None
+    for number, scenario in enumerate(loaded):
+        if _start(loaded[number - number % len(request.vary[1])]) != _start(scenario):
+            raise ScenarioError(
+                f"--target {request.target}: the sides of --vary {request.vary[0]} begin at "
                 "different models, so that the same percentage is not the same level; give a "
                 "number, like l2_error=0.1"
             )
@@ -363,7 +297,7 @@ def _start(scenario: Scenario) -> tuple[Any, ...]:
     return scenario.problem_seed, scenario.task, scenario.graph, start
 
 
-def _refuse_duplicates(runs: list[PlannedRun]) -> None:
+def refuse_duplicates(runs: list[PlannedRun]) -> None:
     """Two combinations that mean the same, such as 0.05 and 50 ms, are a mistake."""
     first: dict[str, PlannedRun] = {}
     for run in runs:

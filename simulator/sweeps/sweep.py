@@ -26,7 +26,8 @@ from simulator.store.store import (
     software,
     write_manifest,
 )
-from simulator.sweeps.plan import MOST_RUNS, Plan, Request, label, make_plan, read_request
+from simulator.sweeps.plan import Plan, make_plan
+from simulator.sweeps.request import MOST_RUNS, Request, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
 from simulator.sweeps.workers import crew_for, require_travel
@@ -58,6 +59,8 @@ class Computed:
     folders: list[Path]
     hashes: list[str]
     failures: dict[int, str] = field(default_factory=dict)
+    #: How many different runs these are, and how many of them were there.
+    distinct: int = 0
     reused: int = 0
 
 
@@ -118,20 +121,31 @@ def compute(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Computed:
-    """Compute the runs that the store does not have; this process alone writes to the store."""
+    """Compute the runs that the store does not have; this process alone writes to the store.
+
+    Combinations that differ only in keys without effect share a run (``plan.effective``).
+    """
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
     if jobs != 1 or dask is not None:
         require_travel(plan.runs[0].scenario)
-    runs = [Run(run.scenario, store) for run in plan.runs]
+    planned = [Run(run.scenario, store) for run in plan.runs]
+    runs = list({run.key: run for run in planned}.values())
     missing = list(range(len(runs))) if force else unfinished(runs)
-    failures: dict[int, str] = {}
+    failed: dict[int, str] = {}
     if missing:
         store.check_writable()
         with crew_for(min(jobs or os.cpu_count() or 1, len(missing)), dask) as crew:
-            failures = complete(runs, missing, crew, force=force, progress=progress)
-    folders, hashes = [run.place for run in runs], [run.full_hash for run in runs]
-    return Computed(plan, folders, hashes, failures, reused=len(runs) - len(missing))
+            failed = complete(runs, missing, crew, force=force, progress=progress)
+    reasons = {runs[number].key: why for number, why in failed.items()}
+    return Computed(
+        plan,
+        [run.place for run in planned],
+        [run.full_hash for run in planned],
+        {n: reasons[run.key] for n, run in enumerate(planned) if run.key in reasons},
+        distinct=len(runs),
+        reused=len(runs) - len(missing),
+    )
 
 
 def write_sweep(computed: Computed, store: Store, figures: bool = True) -> Sweep:

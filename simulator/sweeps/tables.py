@@ -38,6 +38,16 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Float
     return mean, mean - half, mean + half
 
 
+def geometric_mean(values: ArrayLike) -> tuple[float, float, float]:
+    """exp of the mean logarithm, and of its Student t interval; of nothing it is NaN."""
+    samples = np.asarray(values, dtype=float)
+    if not len(samples):
+        return np.nan, np.nan, np.nan
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean, low, high = (float(np.exp(part)) for part in mean_interval(np.log(samples)))
+    return mean, low, high
+
+
 # --- runs.csv -----------------------------------------------------------------------------------
 def runs_table(
     plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
@@ -50,14 +60,15 @@ def runs_table(
     rows = []
     for number, (run, folder) in enumerate(zip(plan.runs, folders, strict=True)):
         row: dict[str, Any] = {key: label(value) for key, value in run.values.items()}
-        row |= {"seed": run.scenario.seed, "status": "done", "reason": None}
+        row |= {"tuned": tuned_text(run.tuned), "seed": run.scenario.seed}
+        row |= {"status": "done", "reason": None}
         if number in failures:
             row |= {"status": "failed", "reason": failures[number]}
         else:
             row |= _figures_of(store.manifest(folder)["summary"])
             row["folder"] = folder.name
         rows.append(row)
-    names = ["seed", "status", "reason", *_COUNTS, "simulated_time", *METRICS]
+    names = [*tuned_column(plan), "seed", "status", "reason", *_COUNTS, "simulated_time", *METRICS]
     names += ["target", "level", "target_checked", "time_to_target", "communications_to_target"]
     given = {name for row in rows for name in row}
     shown = [name for name in names if name not in METRICS or name in given]
@@ -82,6 +93,16 @@ def _figures_of(summary: dict[str, Any]) -> dict[str, Any]:
             "communications_to_target": target["communications"],
         }
     return row
+
+
+def tuned_text(tuned: Mapping[str, Any]) -> str | None:
+    """What a side has chosen: ``network.retransmit_after=300 ms``."""
+    return ", ".join(f"{key}={label(value)}" for key, value in tuned.items()) or None
+
+
+def tuned_column(plan: Plan) -> list[str]:
+    """The column of what sides have chosen, where one has."""
+    return ["tuned"] if any(run.tuned for run in plan.runs) else []
 
 
 def censored(runs: pd.DataFrame) -> pd.Series[bool]:
@@ -113,6 +134,16 @@ def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
     ).astype("float64")
 
 
+def to_target(runs: pd.DataFrame) -> pd.DataFrame:
+    """What the target costs in time, communications and bytes; as in ``times_or_limits``.
+
+    A run ends where it reaches its target, so its bytes are those to the target.
+    """
+    table = times_or_limits(runs).set_axis(["time", "communications"], axis=1)
+    sent = runs["bytes"].astype("float64").mask(never(runs), np.inf)
+    return table.assign(bytes=sent.where(runs["target"].notna()))
+
+
 # --- summary.csv --------------------------------------------------------------------------------
 def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over seeds of each combination.
@@ -127,6 +158,7 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = here & (runs["status"] == "done").to_numpy()
         row: dict[str, Any] = {key: label(value) for key, value in values.items()}
+        row["tuned"] = tuned_text(plan.runs[int(np.argmax(here))].tuned)
         row |= {"runs": int(here.sum()), "failed": int(here.sum() - done.sum())}
         row |= {"censored": int(late[done].sum())}
         for name in measures:
@@ -138,7 +170,7 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
             row |= {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
         rows.append(row)
     columns = [f"{name}{end}" for name in measures for end in ("", "_low", "_high")]
-    names = [*plan.axes, "runs", "failed", "censored", *columns]
+    names = [*plan.axes, *tuned_column(plan), "runs", "failed", "censored", *columns]
     return pd.DataFrame(rows).reindex(columns=names)
 
 

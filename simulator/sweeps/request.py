@@ -1,0 +1,299 @@
+"""What is asked of a sweep or a comparison, by a file and by the settings beside it.
+
+A sweep file says what ``--set`` and the other options say::
+
+    base: moons.yaml                    # the scenario, relative to this file
+    grid:                               # every combination is run …
+      network.drop: [0, 0.2, 0.5]
+      network.latency.mean: [10 ms, 100 ms]
+    seeds: 5                            # … with the scenario's seed and the 4 after it
+    target: distance=1%                 # optional: a run stops where it reaches this
+    vary: {algorithm.mode: [async, sync]}    # optional: what `compare` compares
+    tune:                               # optional: what a side may choose on other seeds
+      sync: {network.retransmit_after: [100 ms, 300 ms, never]}
+      budget: 1.25
+    frontier: {async: {clock.rate: [1, 10]}, sync: {network.retransmit_after: [100 ms, 1 s]}}
+    worlds:                             # optional: overrides with a name; $spread is a key of grid
+      passing: {network.latency: {kind: lognormal, mean: 100 ms, sigma: $spread}}
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from simulator.errors import ScenarioError
+from simulator.scenario.choice import kind_of
+from simulator.scenario.files import Source, read_scenario_text
+from simulator.scenario.messages import Mistake, did_you_mean, shown
+from simulator.scenario.overrides import plain, repeated
+from simulator.scenario.schema import Scenario, read_level
+from simulator.scenario.yaml_positions import plain_value, read_yaml
+
+Grid = dict[str, list[Any]]
+#: A key and the values to try, by the side that has them.
+Knobs = Mapping[str, tuple[str, list[Any]]]
+#: More runs than this are a slip, unless --max-runs says that they are meant.
+MOST_RUNS = 10_000
+#: A tuned side may send so many times the messages of its most frugal setting.
+DEFAULT_BUDGET = 1.25
+_FILE_KEYS = (
+    "base",
+    "name",
+    "description",
+    "grid",
+    "seeds",
+    "target",
+    "vary",
+    "tune",
+    "frontier",
+    "worlds",
+)
+
+
+@dataclass(frozen=True)
+class TargetLevel:
+    """What a run is to reach: ``distance=1%`` of its value at the start, or ``l2_error=0.02``."""
+
+    metric: str
+    level: float | str
+    #: Does the metric grow as agents learn?
+    grows: bool = False
+
+    @classmethod
+    def parse(cls, text: str, schema: type[Scenario]) -> TargetLevel:
+        """Read ``METRIC=LEVEL``, where LEVEL is a number, or a percentage of the start's value."""
+        metric, _, level = (part.strip() for part in text.partition("="))
+        place = f"--target {shown(text)[1:-1]}"
+        known = {kind_of(each): each for each in schema.kinds.metrics}
+        if metric not in known:
+            hint = did_you_mean(metric, known)
+            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(known)}")
+        try:
+            read = read_level(plain_value(level))
+        except ValueError:
+            read = -1.0
+        if isinstance(read, float) and read < 0:
+            raise ScenarioError(f"{place}: expected METRIC=LEVEL, like distance=1% or l2_error=0.1")
+        if isinstance(read, str) and (known[metric].grows or not known[metric].relative):
+            raise ScenarioError(f"{place}: give {metric} as a number, like {metric}=0.9")
+        return cls(metric, read, known[metric].grows)
+
+    @property
+    def relative(self) -> bool:
+        """Is it a percentage of the value at a run's own start?"""
+        return isinstance(self.level, str)
+
+    def overrides(self) -> dict[str, Any]:
+        """As overrides of a scenario."""
+        direction = "above" if self.grows else "below"
+        return {"stop.metric": self.metric, f"stop.{direction}": self.level}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for: a base scenario, a grid of values, seeds."""
+
+    base: Path
+    grid: Grid = field(default_factory=dict)
+    #: None: not asked for.
+    seeds: int | None = None
+    name: str | None = None
+    target: str | None = None
+    vary: tuple[str, list[Any]] | None = None
+    #: What sides choose for themselves on held-out seeds, and how many messages that may cost.
+    tune: Knobs = field(default_factory=dict)
+    budget: float = DEFAULT_BUDGET
+    #: What sides have chosen: the overrides of each combination.
+    chosen: Mapping[int, dict[str, Any]] = field(default_factory=dict)
+    #: The values between which each side's frontier is drawn; None: none is.
+    frontier: Knobs | None = None
+    #: Overrides with a name; they may refer to ``$keys`` of the grid.
+    worlds: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
+    places: Mapping[str, str] = field(default_factory=dict)
+    max_runs: int = MOST_RUNS
+
+    @property
+    def runs(self) -> int:
+        """How many runs that is, but for those that tune."""
+        values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
+        return max(1, len(self.worlds)) * math.prod(map(len, values)) * (self.seeds or 1)
+
+    def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
+        """The same with more keys swept, or other values for a key."""
+        grid, seen = dict(self.grid), set()
+        for key, values in settings:
+            if key in seen:
+                raise ScenarioError(f"--set {key}: given twice")
+            seen.add(key)
+            grid[key] = plain_values(key, values)
+        return replace(self, grid=grid)
+
+
+def label(value: Any) -> Any:
+    """A swept value for a table: numbers and text as they are, the rest as a line of YAML."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
+        return text.removesuffix("\n").removesuffix("\n...")
+    return value
+
+
+def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
+    """Values as a YAML file could have given them: NumPy's numbers become Python's."""
+    try:
+        return [plain(value) for value in values]
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"--set {key}: {error}") from None
+
+
+def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
+    """``{side: {key: values}}`` as knobs."""
+    return {
+        str(side): (key, plain_values(key, values))
+        for side, block in given.items()
+        for key, values in block.items()
+    }
+
+
+# --- reading ------------------------------------------------------------------------------------
+def read_request(path: Path) -> Request:
+    """A sweep file, or a scenario to be swept."""
+    source = Source(path, read_yaml(read_scenario_text(path)))
+    given = source.text.value
+    if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
+        return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
+    found = _mistakes(given)
+    if found or source.text.faults:
+        raise source.error(found)
+    places = {}
+    for key, values in given.get("grid", {}).items():
+        at = source.text.values[("grid", key)]
+        for index, value in enumerate(values):
+            position = source.text.values.get(("grid", key, index), at)
+            places[f"{key}={label(value)}"] = f"{path}:{position.line}:{position.column}"
+    vary, frontier, tune = given.get("vary"), given.get("frontier"), dict(given.get("tune", {}))
+    return Request(
+        base=path.parent / given["base"],
+        grid=given.get("grid", {}),
+        seeds=given.get("seeds"),
+        name=given.get("name", path.stem),
+        target=given.get("target"),
+        vary=None if vary is None else next(iter(vary.items())),
+        budget=float(tune.pop("budget", DEFAULT_BUDGET)),
+        tune=knobs_of(tune),
+        frontier=None if frontier is None else knobs_of(frontier),
+        worlds=given.get("worlds", {}),
+        places=places,
+    )
+
+
+def _mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with a sweep file."""
+    found = []
+    for key in given:
+        if key not in _FILE_KEYS:
+            what = f"unknown key;{did_you_mean(key, _FILE_KEYS)} allowed: {', '.join(_FILE_KEYS)}"
+            found.append(Mistake((key,), what, "key"))
+    if "base" not in given:
+        found.append(Mistake(("base",), "missing key; expected a scenario's path", "missing"))
+    found += [
+        Mistake((key,), f"must be text (got {shown(given[key])})")
+        for key in ("base", "target", "name", "description")
+        if key in given and not (isinstance(given[key], str) and given[key])
+    ]
+    name = given.get("name")
+    if isinstance(name, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
+        what = "must be 1 to 80 letters, digits, dots, hyphens or underscores"
+        found.append(Mistake(("name",), f"{what} (got {shown(name)})"))
+    seeds = given.get("seeds", 1)
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+        found.append(Mistake(("seeds",), f"must be a whole number from 1 (got {shown(seeds)})"))
+    for block in ("grid", "vary"):
+        found += _block_mistakes((block,), given.get(block, {}))
+    if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
+        found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
+    return found + _tune_mistakes(given) + _world_mistakes(given)
+
+
+def _block_mistakes(path: tuple[str, ...], values: Any) -> list[Mistake]:
+    """What is wrong with keys and their lists of values."""
+    if not isinstance(values, dict):
+        return [Mistake(path, f"must be keys with lists of values (got {shown(values)})")]
+    return [
+        Mistake((*path, key), wrong)
+        for key, items in values.items()
+        if (wrong := wrong_values(items)) is not None
+    ]
+
+
+def _tune_mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with the knobs of sides."""
+    found = []
+    for block in ("tune", "frontier"):
+        sides = given.get(block, {})
+        if not isinstance(sides, dict):
+            found.append(Mistake((block,), f"must be sides with a key each (got {shown(sides)})"))
+            continue
+        for side, knob in sides.items():
+            if block == "tune" and side == "budget":
+                if not budget_is_valid(knob):
+                    what = f"must be a number from 1 (got {shown(knob)})"
+                    found.append(Mistake((block, side), what))
+            elif isinstance(knob, dict) and len(knob) != 1:
+                found.append(Mistake((block, side), f"must have one key (got {len(knob)})"))
+            else:
+                found += _block_mistakes((block, side), knob)
+    return found
+
+
+def budget_is_valid(budget: Any) -> bool:
+    """Is it a number from 1?"""
+    number = isinstance(budget, int | float) and not isinstance(budget, bool)
+    return number and 1 <= budget < math.inf
+
+
+def _world_mistakes(given: dict[str, Any]) -> list[Mistake]:
+    """What is wrong with worlds, and with the keys of the grid that only they use."""
+    worlds, grid = given.get("worlds", {}), given.get("grid", {})
+    if not isinstance(worlds, dict) or not all(isinstance(each, dict) for each in worlds.values()):
+        return [Mistake(("worlds",), f"must be names with overrides (got {shown(worlds)})")]
+    own = [key for key in grid if key.startswith("$")] if isinstance(grid, dict) else []
+    used = set().union(*(_references(each) for each in worlds.values()))
+    found = [
+        Mistake(("grid", key), "no world refers to it", "key") for key in own if key not in used
+    ]
+    unknown = sorted(used.difference(own))
+    if unknown:
+        what = f"{unknown[0]} is no key of grid; those are: {', '.join(own) or 'none'}"
+        found.append(Mistake(("worlds",), what))
+    return found
+
+
+def _references(value: Any) -> set[str]:
+    """The ``$keys`` in a world's overrides."""
+    if isinstance(value, dict):
+        return set().union(*map(_references, value.values()))
+    return {value} if isinstance(value, str) and value.startswith("$") else set()
+
+
+def filled_in(value: Any, values: Mapping[str, Any]) -> Any:
+    """Overrides of a world, with the values of ``$keys`` in their places."""
+    if isinstance(value, dict):
+        return {key: filled_in(item, values) for key, item in value.items()}
+    return values[value] if isinstance(value, str) and value.startswith("$") else value
+
+
+def wrong_values(values: Any) -> str | None:
+    """What is wrong with the values of a swept key."""
+    if not isinstance(values, list) or not values:
+        return f"must be a list of one or more values (got {shown(values)})"
+    for value in repeated(values):
+        return f"the value {shown(value)} is given twice"
+    return None
