@@ -119,23 +119,24 @@ class OtherChoices(Experiment):
 
     # Section 5.2, optimal models; each variant has its own trade-offs, tuned on held-out instances.
     def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
-        held_out = self.paper.held_out(self.sizes.choice_held_out)
-        reported = range(self.sizes.choice_instances)
         for name, value, changed in self._variants(self.problem, "linear_classification"):
-            tasks = []
-            for p in self.sizes.choice_dimensions:
-                scenario = separators(changed, p)
-                tasks += tuning_tasks(self.paper, scenario, held_out)
-                tasks += tuning_tasks(self.paper, scenario, reported)
-            yield name, value, tasks
+            parts = self._problem_parts(changed).values()
+            yield name, value, [task for pair in parts for tasks in pair for task in tasks]
+
+    def _problem_parts(self, choices: Choices) -> dict[int, list[list[ClosedForm]]]:
+        """Held-out and reported instances, by p."""
+        return {
+            p: [
+                tuning_tasks(self.paper, separators(choices, p), seeds)
+                for seeds in (self.paper.held_out(held_out), range(reported))
+            ]
+            for p, (reported, held_out) in self.sizes.choice_problems.items()
+        }
 
     def _problem_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, tasks in self._problem_tasks():
-            parts = in_parts(tasks, len(self.sizes.choice_dimensions))
-            for p, own in zip(self.sizes.choice_dimensions, parts, strict=True):
-                held_out = stored_table(own[: self.sizes.choice_held_out])
-                table = stored_table(own[self.sizes.choice_held_out :])
-                yield from _accuracies(name, value, p, held_out, table)
+        for name, value, changed in self._variants(self.problem, "linear_classification"):
+            for p, parts in self._problem_parts(changed).items():
+                yield from _accuracies(name, value, p, *map(stored_table, parts))
 
     # Section 5.2, the way to the optimum.
     def _way_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
@@ -175,7 +176,7 @@ class OtherChoices(Experiment):
     def draw(self, figure: Figure, tables: Tables) -> None:
         """A few measures of every variant, side by side."""
         table = tables[self.id]
-        few, many = (self.sizes.choice_dimensions[k] for k in (0, -1))
+        few, many = min(self.sizes.choice_problems), max(self.sizes.choice_problems)
         sizes = sorted({int(m.rsplit("= ")[1]) for m in table["measure"] if "per agent" in m})
         shown = (
             "win ratio, ε = 0.1",
@@ -207,12 +208,14 @@ class OtherChoices(Experiment):
     def caption(self, tables: Tables) -> str:
         """What one sees."""
         s = self.sizes
-        dimensions = " and ".join(f"{p}" for p in s.choice_dimensions)
+        problems = " and ".join(
+            f"{reported} at p = {p} ({held_out} held-out ones)"
+            for p, (reported, held_out) in s.choice_problems.items()
+        )
         return (
             "One choice changed at a time; the dashed line is the result as chosen. Win ratios "
-            f"over {s.choice_means} instances; accuracies over {s.choice_instances} (p = "
-            f"{dimensions}), with trade-offs tuned anew for each variant on "
-            f"{s.choice_held_out} held-out instances; the start of gossip on means over "
+            f"over {s.choice_means} instances; accuracies over {problems}, on which trade-offs are "
+            "tuned anew for each variant; the start of gossip on means over "
             f"{s.mean_runs} instances, other speeds over "
             f"{min(s.run_instances, s.choice_instances)}, and by k over "
             f"{min(3, s.scale_instances)}. Means (ratios of errors: geometric) and 95 % "

@@ -35,17 +35,16 @@ class Sizes:
     tuned_dimensions: tuple[int, ...]
     #: How many other values of a trade-off are considered on either side of the chosen one.
     grid_reach: int
-    #: Dependence on choices: instances with means, with separators, and held-out ones for each,
-    #: of at most so many others of each choice; and p where the problem's are compared.
+    #: Dependence on choices: at most so many others of each; instances with means; instances
+    #: with separators and held-out ones for each, by p; instances of runs.
     choice_others: int
-    choice_dimensions: tuple[int, ...]
     choice_means: int
+    choice_problems: dict[int, tuple[int, int]]
     choice_instances: int
-    choice_held_out: int
-    #: Beyond the paper: seeds that are reported, held-out ones for the timer of rounds, and the
-    #: keys whose values are fewer or others than in the sweep files.
+    #: Beyond the paper: seeds that are reported, timers that rounds choose from, and the keys
+    #: whose values are others than in the sweep files.
     beyond_seeds: int
-    beyond_held_out: int
+    beyond_timers: int
     beyond_grid: dict[str, list[Any]] | None
 
 
@@ -68,12 +67,11 @@ FULL = Sizes(
     tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
     grid_reach=2,
     choice_others=100,
-    choice_dimensions=(2, 50),
     choice_means=200,
+    choice_problems={2: (12, 5), 50: (5, 3)},
     choice_instances=5,
-    choice_held_out=3,
     beyond_seeds=30,
-    beyond_held_out=10,
+    beyond_timers=100,
     beyond_grid=None,
 )
 QUICK = Sizes(
@@ -95,11 +93,10 @@ QUICK = Sizes(
     tuned_dimensions=(10, 50),
     grid_reach=1,
     choice_others=1,
-    choice_dimensions=(2,),
     choice_means=10,
+    choice_problems={2: (2, 1)},
     choice_instances=2,
-    choice_held_out=1,
     beyond_seeds=2,
-    beyond_held_out=1,
-    beyond_grid={"task.agents": [40], "network.drop": [0], "clock.rate": [25]},
+    beyond_timers=2,
+    beyond_grid={"task.agents": [40], "network.drop": [0], "clock.rate": [25], "$spread": [0, 2]},
 )

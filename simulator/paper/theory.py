@@ -43,9 +43,7 @@ class Theory(Experiment):
     def _equivalence(self) -> list[ClosedForm]:
         alphas = (self.choices["mean_estimation.alpha"],)
         seeds = range(self.sizes.run_instances)
-        return self.paper.closed_forms(
-            "equivalence", moons(self.choices), seeds, 1, alphas=alphas
-        )
+        return self.paper.closed_forms("equivalence", moons(self.choices), seeds, 1, alphas=alphas)
 
     def _hinge(self) -> list[Run]:
         """Those of figure 3, right."""
