@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -60,12 +61,11 @@ class Beyond(Experiment):
     @cached_property
     def _requests(self) -> dict[str, Request]:
         """What each file asks for, in the size that is wanted."""
-        return {name: self._request(path) for name, path in self._paths.items()}
+        return {name: self._request(name, path) for name, path in self._paths.items()}
 
-    def _request(self, path: Any) -> Request:
+    def _request(self, name: str, path: Path) -> Request:
         asked = requested(path, (), seeds=self.sizes.beyond_seeds)
-        others = self.sizes.beyond_grid or {}
-        asked = replace(asked, grid={**asked.grid, **others})
+        asked = replace(asked, grid={**asked.grid, **self.sizes.beyond_grid.get(name, {})})
         most = self.sizes.beyond_timers
         tuned = {side: (key, values[:most]) for side, (key, values) in asked.tune.items()}
         return comparison_request(replace(asked, tune=tuned), curves=False)
@@ -129,11 +129,11 @@ class Beyond(Experiment):
                     _panel(axis, own)
                     text = f"{self.algorithms[name]}, {100 * drop:g} % lost,\nslowness {world}"
                     axis.set_title(text, fontsize=9)
+                    axis.set_xlabel("spread σ of the delays' logarithm")
+                    axis.tick_params(labelbottom=True)
                 else:
                     axis.set_axis_off()
             axes[0].set_ylabel("rounds / gossip")
-        for axis in grid[-1]:
-            axis.set_xlabel("spread of the delays, σ of their logarithm")
         handles, texts = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper center", ncols=4, fontsize=8)
 

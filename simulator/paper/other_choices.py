@@ -158,7 +158,7 @@ class OtherChoices(Experiment):
 
     # Appendix E.
     def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
-        instances = min(3, self.sizes.scale_instances)
+        instances = min(3, self.sizes.choice_instances)
         few, many = self.sizes.agents[0], self.sizes.agents[len(self.sizes.agents) // 2]
         for name, value, changed in self._variants(("k", "rho"), "scalability"):
             runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
@@ -198,11 +198,12 @@ class OtherChoices(Experiment):
             names = [_short(row) for row in own.itertuples()]
             axis.set_yticks(places, names, fontsize=7)
             axis.set_title(measure, fontsize=9)
-            if own["mean"].max() > 4 * own["mean"].min() > 0:
+            signed = measure.startswith("CL minus")
+            if not signed and own["mean"].max() > 4 * own["mean"].min() > 0:
                 axis.set_xscale("log")
                 axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
                 axis.xaxis.set_minor_formatter(NullFormatter())
-            if measure.startswith("CL minus"):
+            if signed:
                 axis.axvline(0, color=GREY, linewidth=0.8)
 
     def caption(self, tables: Tables) -> str:
@@ -218,7 +219,7 @@ class OtherChoices(Experiment):
             "tuned anew for each variant; the start of gossip on means over "
             f"{s.mean_runs} instances, other speeds over "
             f"{min(s.run_instances, s.choice_instances)}, and by k over "
-            f"{min(3, s.scale_instances)}. Means (ratios of errors: geometric) and 95 % "
+            f"{min(3, s.choice_instances)}. Means (ratios of errors: geometric) and 95 % "
             "intervals; choices.csv has all measures."
         )
 

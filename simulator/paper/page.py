@@ -92,8 +92,9 @@ def _claims(file: Path) -> str:
 
 def _claims_table(table: pd.DataFrame) -> str:
     lines = [
-        "| claim | where | measure | measured (95 % interval) | criterion | holds |",
-        "|---|---|---|---|---|---|",
+        "| claim | where | measure | measured (95 % interval) | criterion | holds | chosen for it "
+        "|",
+        "|---|---|---|---|---|---|---|",
     ]
     remarks: list[str] = []
     for row in table.to_dict("records"):
@@ -102,12 +103,51 @@ def _claims_table(table: pd.DataFrame) -> str:
         if row["remark"]:
             remarks.append(f"{len(remarks) + 1}. {row['remark']}")
             mark = f" [{len(remarks)}]"
-        verdict = "yes" if row["holds"] == "yes" else "**no**"
+        verdict = row["holds"] if row["holds"] == "yes" else f"**{row['holds']}**"
         lines.append(
             f"| {row['text']}{mark} | {row['where']} | {row['measure']} | "
-            f"{_number(row['value'])}{low} | {row['criterion']} | {verdict} |"
+            f"{_number(row['value'])}{low} | {row['criterion']} | {verdict} | "
+            f"{row['chosen_for_it']} |"
         )
-    return "\n".join([*lines, "", *remarks, ""])
+    return "\n".join([*lines, "", *remarks, "", _follows(table), ""])
+
+
+def _follows(table: pd.DataFrame) -> str:
+    """What follows, in a few sentences that the table decides."""
+    by_verdict = {
+        verdict: list(table[table["holds"] == verdict]["claim"])
+        for verdict in ("yes", "no", "undecided")
+    }
+    parts = [
+        f"**What follows.** {len(by_verdict['yes'])} of {len(table)} claims hold as we measure "
+        "them."
+    ]
+    if by_verdict["no"]:
+        parts.append(f"These do not: {', '.join(by_verdict['no'])}.")
+    if by_verdict["undecided"]:
+        parts.append(f"Undecided, at these sizes: {', '.join(by_verdict['undecided'])}.")
+    rows = {row["claim"]: row for row in table.to_dict("records")}
+    times = {
+        "equal": "with equal delays",
+        "loss": "with equal delays and loss",
+        "passing": "where the tail of delays passes",
+        "link": "where slow links stay slow",
+        "agent": "where slow agents stay slow",
+    }
+    found = [
+        f"{_number(rows[f'faster-{name}']['value'])} {text}"
+        for name, text in times.items()
+        if f"faster-{name}" in rows
+    ]
+    if found:
+        parts.append(
+            "What the paper could only expect, that gossip is much faster on a network with "
+            "delays, depends on the kind of delay. With rounds that send again what is late, their "
+            "timer tuned, the time of rounds over that of gossip (clocks of 25 ticks a second) "
+            f"is {', '.join(found)}. Sending again heals loss and slowness that passes, not "
+            "slowness that stays: there is gossip's gain."
+        )
+    return " ".join(parts)
 
 
 def _number(value: object) -> str:

@@ -69,7 +69,8 @@ _STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200}
 
 _VERDICTS = (
     "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
-    "beside it."
+    "beside it: yes if the whole 95 % interval is within it, no if all of it is outside, undecided "
+    "otherwise. The last column names a choice that was made because it gives the paper's number."
 )
 
 #: Progress of one experiment, by its name and the number of its tasks.

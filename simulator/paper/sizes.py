@@ -42,10 +42,10 @@ class Sizes:
     choice_problems: dict[int, tuple[int, int]]
     choice_instances: int
     #: Beyond the paper: seeds that are reported, timers that rounds choose from, and the keys
-    #: whose values are others than in the sweep files.
+    #: whose values are others than in the sweep files, by algorithm.
     beyond_seeds: int
     beyond_timers: int
-    beyond_grid: dict[str, list[Any]] | None
+    beyond_grid: dict[str, dict[str, list[Any]]]
 
 
 FULL = Sizes(
@@ -72,7 +72,7 @@ FULL = Sizes(
     choice_instances=5,
     beyond_seeds=30,
     beyond_timers=100,
-    beyond_grid=None,
+    beyond_grid={},
 )
 QUICK = Sizes(
     name="quick",
@@ -80,9 +80,9 @@ QUICK = Sizes(
     mean_instances=40,
     mean_runs=2,
     mean_communications=500_000,
-    dimensions=(2, 10, 50),
-    instances=3,
-    size_instances=6,
+    dimensions=(2, 10, 20),
+    instances=2,
+    size_instances=3,
     run_instances=2,
     run_communications=40_000,
     agents=(50, 100),
@@ -90,13 +90,16 @@ QUICK = Sizes(
     theorem_runs=8,
     theorem_communications=(25_000, 100_000, 400_000),
     held_out=2,
-    tuned_dimensions=(10, 50),
+    tuned_dimensions=(2, 10),
     grid_reach=1,
     choice_others=1,
     choice_means=10,
     choice_problems={2: (2, 1)},
-    choice_instances=2,
+    choice_instances=1,
     beyond_seeds=2,
     beyond_timers=2,
-    beyond_grid={"task.agents": [40], "network.drop": [0], "clock.rate": [25], "$spread": [0, 2]},
+    beyond_grid={
+        "mp": {"task.agents": [40], "network.drop": [0], "clock.rate": [25], "$spread": [0, 2]},
+        "admm": {"task.agents": [20], "task.dimension": [5], "$spread": [2]},
+    },
 )
