@@ -16,7 +16,6 @@ from simulator.errors import ScenarioError
 from simulator.figures.run import GREY
 from simulator.paper.choices import DEFAULT_FILE
 from simulator.paper.experiment import LOOKS, Experiment, Paper, Tables
-from simulator.scenario.schema import RateDrop
 from simulator.sweeps.comparison import comparison_request, pairs_table, speedup_table
 from simulator.sweeps.knobs import HELD_OUT_SEEDS, Tuning, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan
@@ -112,7 +111,7 @@ class Beyond(Experiment):
             keys = [key for key in plan.axes if key != request.vary[0]]
             found = {"": speedup_table(pairs, keys), "-pairs": pairs, "-timers": tuning.table}
             for ending, table in found.items():
-                parts[ending].append(_named(name, table, plan))
+                parts[ending].append(_named(name, table, request))
         return {f"{self.id}{end}": pd.concat(own) for end, own in parts.items()}
 
     def draw(self, figure: Figure, tables: Tables) -> None:
@@ -161,11 +160,9 @@ class Beyond(Experiment):
         )
 
 
-def _named(algorithm: str, table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+def _named(algorithm: str, table: pd.DataFrame, request: Request) -> pd.DataFrame:
     """A table with the same columns for all algorithms: keys with one value have none yet."""
-    scenario = plan.runs[0].scenario
-    assert isinstance(scenario.network.drop, RateDrop)
-    alone = {"network.drop": scenario.network.drop.rate, "clock.rate": scenario.clock.rate.value}
+    alone = {key: values[0] for key, values in request.grid.items() if key in NAMES}
     table = table.assign(**{key: value for key, value in alone.items() if key not in table})
     table = table.rename(columns=NAMES).assign(algorithm=algorithm)
     first = ["algorithm", *NAMES.values()]

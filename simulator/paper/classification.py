@@ -306,13 +306,16 @@ def shown_communications(most: int) -> Any:
 
 def samples(run: Run, choices: Choices) -> pd.DataFrame:
     """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
-    found = trace(run)
-    if run.scenario.algorithm.mode == "sync" and choices["linear_classification.start"] == "hello":
-        # As many as a round sends: one on every link.
-        hellos = int(found["communications"][found["communications"] > 0].iloc[0])
-        first = found.iloc[:1].copy()
-        found = pd.concat([first, found.assign(communications=found["communications"] + hellos)])
-    return found
+    rounds = run.scenario.algorithm.mode == "sync"
+    hello = rounds and choices["linear_classification.start"] == "hello"
+    return with_hello(trace(run)) if hello else trace(run)
+
+
+def with_hello(found: pd.DataFrame) -> pd.DataFrame:
+    """The samples of rounds after as many more communications as the first round has."""
+    sent = found["communications"]
+    later = found.assign(communications=sent + int(sent[sent > 0].iloc[0]))
+    return pd.concat([found.iloc[:1], later], ignore_index=True)
 
 
 def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: int) -> list[Run]:

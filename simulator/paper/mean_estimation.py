@@ -127,10 +127,11 @@ class Moons(Experiment):
 
 def width_tasks(paper: Paper, width: float) -> list[ClosedForm]:
     """Closed forms of the instances with confidences of one width."""
+    sizes = paper.sizes
     return paper.closed_forms(
         "mean-errors",
         moons(paper.choices, width),
-        range(paper.sizes.mean_instances),
+        range(sizes.small_instances if width == SMALL else sizes.mean_instances),
         BLOCK,
         alphas=(paper.choices["mean_estimation.alpha"],),
     )
@@ -148,8 +149,8 @@ class _Confidence(Experiment):
 
     def by_width(self) -> list[tuple[float, pd.DataFrame]]:
         """The instances of each ε."""
-        parts = in_parts(self.tasks(), len(self.sizes.widths))
-        return list(zip(self.sizes.widths, map(stored_table, parts), strict=True))
+        widths = self.sizes.widths
+        return [(width, stored_table(width_tasks(self.paper, width))) for width in widths]
 
 
 class ErrorByWidth(_Confidence):
@@ -168,14 +169,14 @@ class ErrorByWidth(_Confidence):
             row |= with_interval("with", table[with_c]) | with_interval("without", table[without])
             # The same seeds have the same places and noise at every ε: compare in pairs.
             first = table if first is None else first
-            change = table[with_c] - first[with_c]
+            change = (table[with_c] - first[with_c]).dropna()
             row |= with_interval("change", change / first[with_c].mean())
             # The gap in favour of confidence values, and what it is more than at a small ε.
             gap = (table[without] - table[with_c]) / table[with_c].mean()
             row |= with_interval("gap", gap)
             if width <= SMALL:
                 small = gap
-            row |= with_interval("gap_growth", gap - small)
+            row |= with_interval("gap_growth", (gap - small).dropna())
             for kind in ("data", "share", "mean", "mean_share", "one", "solitary"):
                 row[f"error_{kind}"] = float(table[kind].mean())
             rows.append(row)
@@ -205,7 +206,7 @@ class ErrorByWidth(_Confidence):
         return (
             "Mean estimation: error of the optimal models of model propagation (closed form) with "
             f"and without confidence values; mean and 95 % interval over {table['instances'][0]} "
-            "random instances (300 agents, α = "
+            f"random instances ({self.sizes.small_instances} at ε = {SMALL:g}; 300 agents, α = "
             f"{self.choices['mean_estimation.alpha']:g}) for each of {len(table)} values of ε. "
             "Thin lines: the other readings of C (choices.yaml)."
         )
@@ -251,7 +252,8 @@ class WinRatio(_Confidence):
         return (
             "Mean estimation: share of random instances in which model propagation with confidence "
             "values has the smaller error than without (ties, which are all instances at ε = 0, "
-            f"count one half); 95 % interval over {table['instances'][0]} instances for each ε. "
+            f"count one half); 95 % interval over {table['instances'][0]} instances for each ε "
+            f"({self.sizes.small_instances} at {SMALL:g}). "
             'Dotted: with the other reading of "without confidence".'
         )
 
@@ -345,7 +347,8 @@ class MeanCommunications(Experiment):
     def draw(self, figure: Figure, tables: Tables) -> None:
         """A step line for rounds and for each start, on a logarithmic scale."""
         table, axis = tables[self.id], figure.subplots()
-        for name, own in table.groupby("algorithm", sort=False):
+        for name in ("sync", *self.starts):
+            own = table[table["algorithm"] == name]
             x = own["communications"] / 1000
             main = name in ("sync", self.starts[0])
             style = {**LOOKS[self.looks[name]], "marker": None, "linewidth": 1.8 if main else 1.0}

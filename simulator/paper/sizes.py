@@ -11,9 +11,11 @@ class Sizes:
     """Every number that decides how long the reproduction takes, and how precise it is."""
 
     name: str
-    #: Figure 2, left and middle: ε, and instances of each.
+    #: Figure 2, left and middle: ε, instances of each, and of a small ε, where the two sides are
+    #: hardly apart.
     widths: tuple[float, ...]
     mean_instances: int
+    small_instances: int
     #: Figure 2, right: instances, and the length of their runs in communications.
     mean_runs: int
     mean_communications: int
@@ -33,8 +35,10 @@ class Sizes:
     #: Tuning: held-out instances, and the dimensions that they have.
     held_out: int
     tuned_dimensions: tuple[int, ...]
-    #: How many other values of a trade-off are considered on either side of the chosen one.
+    #: How many other values of a trade-off are considered on either side of the chosen one; and
+    #: where another choice is made, which may need quite another trade-off.
     grid_reach: int
+    choice_reach: int
     #: Dependence on choices: at most so many others of each; instances with means; instances
     #: with separators and held-out ones for each, by p; instances of runs.
     choice_others: int
@@ -51,7 +55,8 @@ class Sizes:
 FULL = Sizes(
     name="full",
     widths=tuple(k / 10 for k in range(11)),
-    mean_instances=2000,
+    mean_instances=1000,
+    small_instances=3000,
     mean_runs=20,
     mean_communications=2_000_000,
     dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
@@ -60,15 +65,16 @@ FULL = Sizes(
     run_instances=10,
     run_communications=100_000,
     agents=tuple(range(100, 1001, 100)),
-    scale_instances=10,
-    theorem_runs=40,
+    scale_instances=5,
+    theorem_runs=30,
     theorem_communications=(50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000),
     held_out=10,
     tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
     grid_reach=2,
+    choice_reach=100,
     choice_others=100,
     choice_means=200,
-    choice_problems={2: (12, 5), 50: (5, 3)},
+    choice_problems={2: (10, 4), 50: (4, 2)},
     choice_instances=5,
     beyond_seeds=30,
     beyond_timers=100,
@@ -78,6 +84,7 @@ QUICK = Sizes(
     name="quick",
     widths=(0.0, 0.1, 1.0),
     mean_instances=40,
+    small_instances=60,
     mean_runs=2,
     mean_communications=500_000,
     dimensions=(2, 10, 20),
@@ -92,6 +99,7 @@ QUICK = Sizes(
     held_out=2,
     tuned_dimensions=(2, 10),
     grid_reach=1,
+    choice_reach=1,
     choice_others=1,
     choice_means=10,
     choice_problems={2: (2, 1)},
@@ -99,7 +107,7 @@ QUICK = Sizes(
     beyond_seeds=2,
     beyond_timers=2,
     beyond_grid={
-        "mp": {"task.agents": [40], "network.drop": [0], "clock.rate": [25], "$spread": [0, 2]},
+        "mp": {"task.agents": [40], "clock.rate": [25], "$spread": [0, 2]},
         "admm": {"task.agents": [20], "task.dimension": [5], "$spread": [2]},
     },
 )

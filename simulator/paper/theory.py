@@ -86,8 +86,8 @@ class Theory(Experiment):
                 row = {"loss": loss, "metric": metric, "round": k + 1, "instances": len(left)}
                 curves.append(row | geometric("left", [own[k + 1] / own[0] for own in left]))
         means = []
-        for loss, own in pd.DataFrame(fits).groupby("loss"):
-            row = {"loss": loss}
+        for kind, own in pd.DataFrame(fits).groupby("loss"):
+            row = {"loss": kind}
             for name in ("exponent", "factor", "straight_r2"):
                 row |= with_interval(name, own[name])
             means.append(row)

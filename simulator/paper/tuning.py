@@ -27,18 +27,18 @@ from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 
 
-def grid(paper: Paper, name: str, dimension: int = 1) -> list[float]:
+def grid(paper: Paper, name: str, reach: int, dimension: int = 1) -> list[float]:
     """The values of a choice that are considered, ascending: its own and others near it."""
     chosen = paper.choices.at(name, dimension)
     values = sorted({chosen, *paper.choices.all[name].others})
     at = values.index(chosen)
-    return values[max(0, at - paper.sizes.grid_reach) : at + paper.sizes.grid_reach + 1]
+    return values[max(0, at - reach) : at + reach + 1]
 
 
 def tuning_tasks(
-    paper: Paper, scenario: Scenario, seeds: range, block: str = "linear_classification"
+    paper: Paper, scenario: Scenario, seeds: range, reach: int, block: str = "linear_classification"
 ) -> list[ClosedForm]:
-    """Every trade-off of the grid on the given instances."""
+    """The trade-offs of the grid, so many on either side of the chosen ones, on instances."""
     assert isinstance(scenario.task, LinearClassification)
     p = scenario.task.dimension
     return paper.closed_forms(
@@ -46,8 +46,8 @@ def tuning_tasks(
         scenario,
         seeds,
         1,
-        alphas=grid(paper, f"{block}.alpha", p),
-        mus=grid(paper, f"{block}.mu", p),
+        alphas=grid(paper, f"{block}.alpha", reach, p),
+        mus=grid(paper, f"{block}.mu", reach, p),
     )
 
 
@@ -83,15 +83,17 @@ class Tuning(Experiment):
     size = (10.4, 4.2)
 
     def _problems(self) -> dict[tuple[str, int], list[ClosedForm]]:
-        held_out = self.paper.held_out(self.sizes.held_out)
+        held_out, reach = self.paper.held_out(self.sizes.held_out), self.sizes.grid_reach
         problems = {
             ("linear_classification", p): tuning_tasks(
-                self.paper, separators(self.choices, p), held_out
+                self.paper, separators(self.choices, p), held_out, reach
             )
             for p in self.sizes.tuned_dimensions
         }
         scaled = neighbours(self.choices, 100)
-        problems["scalability", 50] = tuning_tasks(self.paper, scaled, held_out, "scalability")
+        problems["scalability", 50] = tuning_tasks(
+            self.paper, scaled, held_out, reach, "scalability"
+        )
         return problems
 
     def _moons(self) -> list[ClosedForm]:
@@ -100,7 +102,7 @@ class Tuning(Experiment):
             moons(self.choices),
             self.paper.held_out(self.sizes.choice_means),
             BLOCK,
-            alphas=grid(self.paper, "mean_estimation.alpha"),
+            alphas=grid(self.paper, "mean_estimation.alpha", self.sizes.grid_reach),
         )
 
     def tasks(self) -> list[ClosedForm]:
