@@ -141,7 +141,7 @@ class Beyond(Experiment):
         table = tables[self.id]
         bounds = int((table["bound"] != "=").sum())
         censored = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
-        agents = {name: self._held_out(name).runs[0].scenario.task.count for name in self._requests}
+        tasks = {name: self._held_out(name).runs[0].scenario.task for name in self._requests}
         request = self._requests["mp"]
         timers = ", ".join(str(value) for value in request.tune["sync"][1])
         return (
@@ -149,8 +149,9 @@ class Beyond(Experiment):
             "distance to the optimum, over the time of asynchronous gossip on the same problems "
             "and networks: above 1 gossip is faster, and where the interval contains 1 (hollow) "
             "it is undecided. Model propagation on two moons "
-            f"({agents['mp']} agents, 10 nearest neighbours) and ADMM on linear classification "
-            f"({agents['admm']} agents, p = 50). Delays are 100 ms in the mean; their spread "
+            f"({tasks['mp'].count} agents, 10 nearest neighbours) and ADMM on linear "
+            f"classification ({tasks['admm'].count} agents, p = {tasks['admm'].numbers}). Delays "
+            "are 100 ms in the mean; their spread "
             "passes (each message draws anew) or stays with the link or the sending agent. What "
             "has not arrived when the timer rings is sent again in rounds: in each case they have "
             f"the fastest timer ({timers}) on {HELD_OUT_SEEDS} held-out seeds among those that "

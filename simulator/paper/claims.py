@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from simulator.paper import verdicts
+from simulator.paper import remarks, verdicts
 from simulator.paper.experiment import Tables
 
 #: The experiments whose tables the claims are read from.
@@ -80,7 +80,7 @@ CLAIMS = (
         "error with another α minus that with 0.99, held-out instances, at the α where it is least",
         "above 0 for every other α of the grid",
         verdicts.best_alpha,
-        verdicts.about_alphas,
+        remarks.about_alphas,
     ),
     Claim(
         "win-ratio-small",
@@ -89,7 +89,7 @@ CLAIMS = (
         "win ratio at ε = 0.1",
         "0.45 … 0.55",
         verdicts.small_width,
-        verdicts.about_label_propagation,
+        remarks.about_label_propagation,
         chosen="`without: mean`; C = I would not give the paper's number",
     ),
     Claim(
@@ -116,7 +116,7 @@ CLAIMS = (
         "(error without − error with) / error with, at ε = 1 minus at ε = 0.1",
         "at least 0.5: half of the error",
         verdicts.sharp,
-        verdicts.about_gaps,
+        remarks.about_gaps,
     ),
     Claim(
         "error-constant",
@@ -125,7 +125,7 @@ CLAIMS = (
         "change of the error since ε = 0, relative to it, at the ε where it is greatest",
         "within ±10 % at every ε",
         verdicts.constant,
-        verdicts.about_factor,
+        remarks.about_factor,
         chosen="`confidence: share`, section 5.1's own c_i; m_i / max m_j would not give it",
     ),
     Claim(
@@ -136,7 +136,7 @@ CLAIMS = (
         "the greatest",
         "at most 2",
         verdicts.mean_trade_off,
-        verdicts.about_rounds,
+        remarks.about_rounds,
     ),
     Claim(
         "theorem-1",
@@ -178,7 +178,7 @@ CLAIMS = (
         "accuracy at the lowest p minus that at the highest, least of solitary, consensus, MP, CL",
         "above 0 for each model",
         verdicts.decreasing,
-        verdicts.about_decrease,
+        remarks.about_decrease,
     ),
     Claim(
         "solitary-poor",
@@ -203,7 +203,7 @@ CLAIMS = (
         "CL minus MP accuracy, at the p where it is least sure",
         "above 0 at every p",
         verdicts.cl_above_mp("fig3-left"),
-        verdicts.about_ridge,
+        remarks.about_ridge,
     ),
     Claim(
         "solitary-size",
@@ -228,7 +228,7 @@ CLAIMS = (
         "CL minus MP accuracy, at the size where it is least sure",
         "above 0 at every size",
         verdicts.cl_above_mp("fig3-middle"),
-        verdicts.about_sizes,
+        remarks.about_sizes,
     ),
     Claim(
         "gap-size",
@@ -254,7 +254,7 @@ CLAIMS = (
         "communications to 95 % of the own optimum's accuracy, ADMM / MP",
         "3.16 … 31.6: nearer to 10 than to 1 or 100",
         verdicts.mp_faster,
-        verdicts.about_start,
+        remarks.about_start,
     ),
     Claim(
         "warm-start",
@@ -264,7 +264,7 @@ CLAIMS = (
         "warm / cold start, the greater",
         "below 1 at both: it pays for itself",
         verdicts.warm,
-        verdicts.about_duals,
+        remarks.about_duals,
     ),
     Claim(
         "admm-convex",
@@ -273,7 +273,7 @@ CLAIMS = (
         "exponent of t in Q/Q* − 1, later half of the rounds, hinge loss",
         "at most −1",
         verdicts.convex_rate,
-        verdicts.about_rate("hinge"),
+        remarks.about_rate("hinge"),
     ),
     Claim(
         "admm-linear",
@@ -283,7 +283,7 @@ CLAIMS = (
         "means",
         "at least 0.98",
         verdicts.linear_rate,
-        verdicts.about_rate("means"),
+        remarks.about_rate("means"),
     ),
     Claim(
         "linear-mp",
@@ -292,7 +292,7 @@ CLAIMS = (
         "slope of log communications to 90 % against log n",
         "0.8 … 1.2",
         verdicts.growth("mp", "communications"),
-        verdicts.about_growth("mp", "communications"),
+        remarks.about_growth("mp", "communications"),
     ),
     Claim(
         "linear-admm",
@@ -301,7 +301,7 @@ CLAIMS = (
         "slope of log communications to 90 % against log n",
         "0.8 … 1.2",
         verdicts.growth("cl", "communications"),
-        verdicts.about_growth("cl", "communications"),
+        remarks.about_growth("cl", "communications"),
     ),
     Claim(
         "time-mp",
@@ -310,7 +310,7 @@ CLAIMS = (
         "slope of log time to 90 % against log n",
         "−0.2 … 0.2",
         verdicts.growth("mp", "time"),
-        verdicts.about_growth("mp", "time"),
+        remarks.about_growth("mp", "time"),
     ),
     Claim(
         "time-admm",
@@ -319,7 +319,7 @@ CLAIMS = (
         "slope of log time to 90 % against log n",
         "−0.2 … 0.2",
         verdicts.growth("cl", "time"),
-        verdicts.about_growth("cl", "time"),
+        remarks.about_growth("cl", "time"),
     ),
     *(
         Claim(
@@ -329,7 +329,7 @@ CLAIMS = (
             "time of rounds with the best timer / time of gossip; fastest clock",
             "at least 2",
             verdicts.in_time(*cell),
-            verdicts.about_cells if name == "passing" else verdicts.about_cell(*cell),
+            remarks.about_cells if name == "passing" else remarks.about_cell(*cell),
         )
         for name, text, cell in (
             ("equal", "equal delays", ("passes", 0.0)),

@@ -159,7 +159,7 @@ class OtherChoices(Experiment):
     # Appendix E.
     def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
         instances = min(3, self.sizes.choice_instances)
-        few, many = self.sizes.agents[0], self.sizes.agents[len(self.sizes.agents) // 3]
+        few, many = self.sizes.agents[0], self.sizes.agents[max(1, len(self.sizes.agents) // 3)]
         for name, value, changed in self._variants(("k", "rho"), "scalability"):
             runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
             yield name, value, runs
