@@ -90,12 +90,13 @@ def is_ours(thing: type) -> bool:
 def source_of(thing: type) -> bytes:
     """What the compiled code of a class depends on, besides what all code does.
 
-    The module's name is part of it, since compiled code looks its module up by name.
+    Its name is part of it: compiled code looks its module up by name, and several classes of one
+    file may have the same kind.
     """
-    name = thing.__module__
-    if name in SOURCES:
-        return name.encode() + SOURCES[name]
-    file = getattr(sys.modules.get(name), "__file__", None)
+    module, name = thing.__module__, f"{thing.__module__}.{thing.__qualname__}"
+    if module in SOURCES:
+        return name.encode() + SOURCES[module]
+    file = getattr(sys.modules.get(module), "__file__", None)
     if file is not None:
         return name.encode() + Path(file).read_bytes()
     codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
