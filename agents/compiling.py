@@ -166,8 +166,11 @@ def _cached_in(folder: Path) -> Iterator[None]:
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that compiled code calls: compiled with its caller, and not kept by itself."""
-    return njit(boundscheck=CHECKED)(function)
+    """A function that compiled code calls: compiled with its caller, and not kept by itself.
+
+    Python can't call it: the way from there would double what there is to compile.
+    """
+    return njit(boundscheck=CHECKED, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
 
 
 def entry(function: Callable[..., Any]) -> Any:
