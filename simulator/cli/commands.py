@@ -11,6 +11,7 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
+from simulator.cli.inspect import inspect_command, trace_command
 from simulator.cli.options import hush, out_option, plugin_option, set_option
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
@@ -43,6 +44,8 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(inspect_command)
+commands.add_command(trace_command)
 
 
 @commands.command("run")
