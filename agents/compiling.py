@@ -174,7 +174,18 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     Python can't call it: the way from there would double what there is to compile.
     """
-    return njit(boundscheck=CHECKED, **_FROM_COMPILED_CODE_ONLY)(function)
+    return _once(njit(boundscheck=CHECKED, **_FROM_COMPILED_CODE_ONLY)(function))
+
+
+def _once(dispatcher: Any) -> Any:
+    """Compile it once for all whole numbers, not once more for each constant that it is given."""
+    if JIT:
+        template = dispatcher.get_call_template
+        dispatcher.get_call_template = lambda args, kws: template(
+            tuple(types.unliteral(kind) for kind in args),
+            {name: types.unliteral(kind) for name, kind in kws.items()},
+        )
+    return dispatcher
 
 
 def entry(function: Callable[..., Any]) -> Any:
