@@ -187,7 +187,7 @@ def scaling_runs(
     hello = math.ceil(1.5 * choices["scalability.k"])
 
     def scenario(algo: str, seed: int) -> Scenario:
-        every, length = (n // 10, (hello + 8) * n) if algo == "mp" else (n // 2, (hello + 85) * n)
+        every, length = (n // 10, (hello + 8) * n) if algo == "mp" else (n // 2, (hello + 130) * n)
         return neighbours(
             choices,
             n,
