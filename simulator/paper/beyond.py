@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from simulator.errors import ScenarioError
 from simulator.figures.run import GREY
@@ -132,9 +134,14 @@ class Beyond(Experiment):
                     axis.tick_params(labelbottom=True)
                 else:
                     axis.set_axis_off()
-            axes[0].set_ylabel("rounds / gossip")
+            axes[0].set_ylabel("ratio, rounds / gossip")
+        most, least = (max(4, table["speedup"].max()), min(0.25, table["speedup"].min()))
+        grid[0, 0].set_ylim(least / 2.5, most * 2.5)  # intervals of few seeds are wide
         handles, texts = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, texts, loc="outside upper center", ncols=4, fontsize=8)
+        hollow = {"color": GREY, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+        handles.append(Line2D([], [], **hollow))
+        texts = [*texts, "hollow: undecided"]
+        figure.legend(handles, texts, loc="outside upper center", ncols=5, fontsize=8)
 
     def caption(self, tables: Tables) -> str:
         """What one sees."""
@@ -191,3 +198,5 @@ def _panel(axis: Any, table: pd.DataFrame) -> None:
     style = {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2}
     axis.plot(curve["spread"], curve["communications_ratio"], label=text, **style)
     axis.set_yscale("log")
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
+    axis.yaxis.set_minor_formatter(NullFormatter())

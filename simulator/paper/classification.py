@@ -267,14 +267,14 @@ class AccuracyByCommunications(Experiment):
             low, high = curve["accuracy_low"], curve["accuracy_high"]
             colour = style["color"]
             axis.fill_between(x, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
-        axis.set_xscale("symlog", linthresh=LINEAR, linscale=0.8)
+        axis.set_xscale("symlog", linthresh=LINEAR, linscale=1.2)
         axis.set_xlim(0, self.sizes.run_communications)
         axis.set_ylim(0.5, 0.95)
-        places = (0, 500, 1000, 3000, 10_000, 30_000, 100_000)
+        places = (0, 1000, 2000, 3000, 4000, 5000, 10_000, 20_000, 50_000, 100_000)
         ticks = [n for n in places if n <= self.sizes.run_communications]
-        axis.set_xticks(ticks, [f"{n:,}" for n in ticks])
+        axis.set_xticks(ticks, [f"{n / 1000:g}" for n in ticks])
         axis.minorticks_off()
-        axis.set_xlabel("communications (linear up to 1,000, logarithmic beyond)")
+        axis.set_xlabel("communications (thousands; linear up to 5, logarithmic beyond)")
         axis.set_ylabel("mean test accuracy")
         figure.legend(loc="outside upper center", ncols=2, fontsize=8)
 
@@ -295,12 +295,12 @@ class AccuracyByCommunications(Experiment):
 
 
 #: Up to so many communications the axis is linear.
-LINEAR = 1000
+LINEAR = 5000
 
 
 def shown_communications(most: int) -> Any:
     """Where curves are drawn: even steps at first, then even ratios."""
-    later = np.geomspace(LINEAR, most, 120).astype(int)
+    later = np.geomspace(LINEAR, most, 100).astype(int)
     return np.unique([*range(0, LINEAR, 50), *later])
 
 

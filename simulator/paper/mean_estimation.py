@@ -360,6 +360,7 @@ class MeanCommunications(Experiment):
         best = table["optimum"][0]
         axis.axhline(best, color=GREY, linestyle=":", linewidth=1, label="optimum")
         axis.set_yscale("log")
+        axis.set_ylim(0.5 * best, 2 * table["error"].max())  # bands of few instances are wide
         axis.set_xlabel("communications (thousands)")
         axis.set_ylabel("mean squared error to the true means")
         figure.legend(loc="outside upper center", ncols=2, fontsize=8)

@@ -12,7 +12,13 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from simulator.figures.run import BLUE, GREY, ORANGE
 from simulator.paper.choices import Choices
-from simulator.paper.classification import NAMES, by_instance, curve_runs, level_rows
+from simulator.paper.classification import (
+    METHODS,
+    NAMES,
+    by_instance,
+    curve_runs,
+    level_rows,
+)
 from simulator.paper.experiment import (
     ClosedForm,
     Experiment,
@@ -48,12 +54,18 @@ class OtherChoices(Experiment):
                 changed = self.choices.changed({f"{block}.{name}": value})
                 yield f"{block}.{name}", value, changed
 
-    def tasks(self) -> list[Task]:
-        """Every variant's."""
-        parts = (self._mean_tasks, self._start_tasks, self._problem_tasks, self._way_tasks)
-        return [
+    # Two stages: trade-offs are chosen on held-out instances, then used on those reported.
+    def stages(self) -> Iterator[list[Task]]:
+        """All but the optimal models with the best trade-offs, then these."""
+        parts = (self._mean_tasks, self._start_tasks, self._held_out, self._way_tasks)
+        yield [
             task for part in (*parts, self._scale_tasks) for _, _, tasks in part() for task in tasks
         ]
+        yield [task for _, _, tasks in self._problem_tasks() for task in tasks]
+
+    def tasks(self) -> list[Task]:
+        """All of both stages, of which the first must be done."""
+        return [task for stage in self.stages() for task in stage]
 
     def tables(self) -> Tables:
         """Long form: choice, value, measure, mean and 95 % interval."""
@@ -118,25 +130,37 @@ class OtherChoices(Experiment):
                     yield {"choice": name[0], "value": name[1], "measure": measure, **found}
 
     # Section 5.2, optimal models; each variant has its own trade-offs, tuned on held-out instances.
+    def _held_out(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
+        for name, value, changed in self._variants(self.problem, "linear_classification"):
+            for p in self.sizes.choice_problems:
+                yield name, value, self._candidates(changed, p)
+
+    def _candidates(self, choices: Choices, p: int) -> list[ClosedForm]:
+        """Every trade-off on the held-out instances."""
+        seeds = self.paper.held_out(self.sizes.choice_problems[p][1])
+        return tuning_tasks(self.paper, separators(choices, p), seeds, self.sizes.choice_reach)
+
+    def _best(self, choices: Choices, p: int) -> dict[str, float]:
+        """The trade-offs of both methods that are best on the held-out instances."""
+        table = stored_table(self._candidates(choices, p))
+        return {method: best_of(by_trade_off(table, method)) for method in ("mp", "cl")}
+
     def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
         for name, value, changed in self._variants(self.problem, "linear_classification"):
-            parts = self._problem_parts(changed).values()
-            yield name, value, [task for pair in parts for tasks in pair for task in tasks]
+            for p in self.sizes.choice_problems:
+                yield name, value, self._reported(changed, p)
 
-    def _problem_parts(self, choices: Choices) -> dict[int, list[list[ClosedForm]]]:
-        """Held-out and reported instances, by p."""
-        return {
-            p: [
-                tuning_tasks(self.paper, separators(choices, p), seeds, self.sizes.choice_reach)
-                for seeds in (self.paper.held_out(held_out), range(reported))
-            ]
-            for p, (reported, held_out) in self.sizes.choice_problems.items()
-        }
+    def _reported(self, choices: Choices, p: int) -> list[ClosedForm]:
+        """The best trade-offs on the instances that are reported."""
+        best, seeds = self._best(choices, p), range(self.sizes.choice_problems[p][0])
+        scenario, alphas, mus = separators(choices, p), (best["mp"],), (best["cl"],)
+        return self.paper.closed_forms("accuracies", scenario, seeds, 1, alphas=alphas, mus=mus)
 
     def _problem_rows(self) -> Iterator[dict[str, Any]]:
         for name, value, changed in self._variants(self.problem, "linear_classification"):
-            for p, parts in self._problem_parts(changed).items():
-                yield from _accuracies(name, value, p, *map(stored_table, parts))
+            for p in self.sizes.choice_problems:
+                table = by_instance(stored_table(self._reported(changed, p)))
+                yield from _accuracies(name, value, p, self._best(changed, p), table)
 
     # Section 5.2, the way to the optimum.
     def _way_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
@@ -225,20 +249,14 @@ class OtherChoices(Experiment):
 
 
 def _accuracies(
-    name: str, value: Any, p: int, held_out: pd.DataFrame, table: pd.DataFrame
+    name: str, value: Any, p: int, best: dict[str, float], table: pd.DataFrame
 ) -> Iterator[dict[str, Any]]:
-    """Accuracies of all methods, with the trade-offs that are best on held-out instances."""
-    for method in ("solitary", "consensus"):
-        own = by_instance(table[table["method"] == method])[method]
-        yield _row(name, value, f"accuracy of {NAMES[method]}, p = {p}", own)
-    chosen = {}
-    for method in ("mp", "cl"):
-        best = best_of(by_trade_off(held_out, method))
-        chosen[method] = by_trade_off(table, method)[best]
-        yield _row(name, value, f"accuracy of {NAMES[method]}, p = {p}", chosen[method])
-        symbol = "α of MP" if method == "mp" else "μ of CL"
-        yield _row(name, value, f"tuned {symbol}, p = {p}", [best])
-    yield _row(name, value, f"CL minus MP, p = {p}", chosen["cl"] - chosen["mp"])
+    """Accuracies of all methods, a column each, with the best trade-offs on held-out instances."""
+    for method in METHODS:
+        yield _row(name, value, f"accuracy of {NAMES[method]}, p = {p}", table[method])
+    for method, symbol in (("mp", "α of MP"), ("cl", "μ of CL")):
+        yield _row(name, value, f"tuned {symbol}, p = {p}", [best[method]])
+    yield _row(name, value, f"CL minus MP, p = {p}", table["cl"] - table["mp"])
 
 
 def _row(name: str, value: Any, measure: str, values: Any) -> dict[str, Any]:

@@ -200,6 +200,8 @@ def about_cell(world: str, spread: float, drop: float = 0.0) -> Callable[[Tables
 
     def remark(tables: Tables) -> str:
         row = case_of(tables, world, spread, drop)
+        if row is None:
+            return "Not computed at this size."
         timer = str(row["tuned_second"]).removeprefix("network.retransmit_after=")
         return (
             f"At σ = {row['spread']:g}, {100 * row['drop']:g} % lost, {row['rate']:g} ticks a "

@@ -36,7 +36,7 @@ class Theory(Experiment):
 
     id = "theory"
     title = "Synchronous ADMM's rate: hinge loss (convex) and means (strongly convex)"
-    size = (8.4, 3.3)
+    size = (8.8, 3.3)
 
     def tasks(self) -> list[Task]:
         """Optima of both objectives on means; ADMM by rounds with both losses."""
@@ -113,6 +113,9 @@ class Theory(Experiment):
         slow = own["left"].iloc[0] / own["round"]
         hinge.plot(own["round"], slow, label="1/t", **{**LOOKS["solitary"], "marker": None})
         hinge.set_xscale("log")
+        ticks = [t for t in (1, 2, 5, 10, 20, 50) if t <= own["round"].max()]
+        hinge.set_xticks(ticks, [f"{t}" for t in ticks])
+        hinge.minorticks_off()
         hinge.set_title("hinge loss, p = 50", fontsize=9)
         hinge.set_ylabel("objective above its least, start = 1")
         hinge.legend(fontsize=8)

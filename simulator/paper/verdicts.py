@@ -36,6 +36,8 @@ class Measured:
 def judged(cell: Cell, least: float = -np.inf, most: float = np.inf) -> Measured:
     """Is the whole interval from ``least`` to ``most``?  Without an interval, the value is."""
     value, low, high = cell
+    if not np.isfinite(value):  # not measured, or not reached within the runs
+        return Measured(*cell, "undecided")
     if not np.isfinite([low, high]).all():
         return Measured(*cell, "yes" if least <= value <= most else "no")
     if least <= low and high <= most:
@@ -49,6 +51,8 @@ def all_of(cells: Iterable[Cell], least: float = -np.inf, most: float = np.inf) 
     rank = {"no": 0, "undecided": 1, "yes": 2}
 
     def margin(found: Measured) -> tuple[int, float]:
+        if not np.isfinite(found.value):
+            return rank[found.holds], -np.inf
         low, high = (end if np.isfinite(end) else found.value for end in (found.low, found.high))
         return rank[found.holds], min(low - least, most - high)
 
@@ -260,12 +264,12 @@ def fit_of(tables: Tables, algorithm: str, measure: str) -> Any:
 
 
 def case_of(tables: Tables, world: str, spread: float, drop: float = 0.0) -> Any:
-    """A cell of model propagation with the fastest clock, nearest to the given one."""
+    """A cell of model propagation with the fastest clock, or None at sizes that lack it."""
     table = tables["beyond"]
     table = table[(table["algorithm"] == "mp") & (table["rate"] == table["rate"].max())]
-    table = table[table["world"] == world]
-    distance = (table["spread"] - spread).abs() + (table["drop"] - drop).abs()
-    return table.iloc[int(distance.argmin())]
+    table = table[(table["world"] == world) & (table["spread"] == spread)]
+    table = table[table["drop"] == drop]
+    return table.iloc[0] if len(table) else None
 
 
 def in_time(world: str, spread: float, drop: float = 0.0) -> Callable[[Tables], Measured]:
@@ -273,6 +277,8 @@ def in_time(world: str, spread: float, drop: float = 0.0) -> Callable[[Tables], 
 
     def judge(tables: Tables) -> Measured:
         row = case_of(tables, world, spread, drop)
+        if row is None:
+            return judged((np.nan, np.nan, np.nan))
         return judged((float(row["speedup"]), float(row["low"]), float(row["high"])), least=2)
 
     return judge
