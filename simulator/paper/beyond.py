@@ -138,7 +138,12 @@ class Beyond(Experiment):
         most, least = (max(4, table["speedup"].max()), min(0.25, table["speedup"].min()))
         grid[0, 0].set_ylim(least / 2.5, most * 2.5)  # intervals of few seeds are wide
         handles, texts = grid[0, 0].get_legend_handles_labels()
-        hollow = {"color": GREY, "marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+        hollow: dict[str, Any] = {
+            "color": GREY,
+            "marker": "o",
+            "markerfacecolor": "white",
+            "linestyle": "none",
+        }
         handles.append(Line2D([], [], **hollow))
         texts = [*texts, "hollow: undecided"]
         figure.legend(handles, texts, loc="outside upper center", ncols=5, fontsize=8)

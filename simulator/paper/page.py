@@ -139,7 +139,7 @@ def _follows(table: pd.DataFrame) -> str:
     found = [
         f"{_number(rows[f'faster-{name}']['value'])} {text}"
         for name, text in times.items()
-        if f"faster-{name}" in rows
+        if f"faster-{name}" in rows and rows[f"faster-{name}"]["value"] != ""
     ]
     if found:
         parts.append(
@@ -163,6 +163,8 @@ def _above_one(row: dict[Hashable, Any] | None) -> bool:
 
 
 def _number(value: object) -> str:
+    if value == "":
+        return "not measured at this size"
     number = float(str(value))
     if number == 0 or not math.isfinite(number):
         return f"{number:g}"

@@ -119,13 +119,17 @@ def _by_choice(tables: Tables, measure: str, choice: str) -> str:
 
 def about_ridge(tables: Tables) -> str:
     """What the ridge does at p = 2, and where CL is not clearly above MP."""
-    by_ridge = _by_choice(tables, "CL minus MP, p = 2", "linear_classification.ridge")
-    own = tables["choices"]
-    chosen = own[(own["measure"] == "CL minus MP, p = 2") & (own["choice"] == "as chosen")]
-    first = "" if chosen.empty else f"{chosen['mean'].iloc[0]:.3g} as chosen, "
+    table = tables["choices"]
+    table = table[table["measure"] == "CL minus MP, p = 2"]
+    own = table[table["choice"].isin(["as chosen", "linear_classification.ridge"])]
+    by_ridge = ", ".join(
+        f"{row['mean']:+.4f} ({row['mean_low']:+.4f} … {row['mean_high']:+.4f}) "
+        + (f"with {row['value']}" if row["value"] else "as chosen")
+        for _, row in own.iterrows()
+    )
     return (
         f"{about_dimensions(tables)} At p = 2 the difference depends on the ridge of the solitary "
-        f"models, of which equation 1 has none: {first}{by_ridge} (choices.csv)."
+        f"models, of which equation 1 has none: {by_ridge} (choices.csv)."
     ).strip()
 
 

@@ -187,6 +187,7 @@ def write_experiment(experiment: Experiment, tables: Tables, folder: Path) -> li
             files.append(folder / f"{experiment.id}.{ending}")
             with replacing_file(files[-1]) as draft:
                 figure.savefig(draft, metadata=metadata)
+            figure.set_layout_engine("none")  # it is laid out: the second file is as the first
     files += [write_table(table, folder / f"{name}.csv") for name, table in tables.items()]
     caption = experiment.caption(tables)
     return [*files, write_caption(folder, experiment.id, caption, experiment.paper)]

@@ -141,11 +141,13 @@ class Scalability(Experiment):
         ticks = [n for n in table["agents"] if n not in (400, 600, 800, 900)]  # too narrow for all
         log.set_xticks(ticks, [f"{n}" for n in ticks])
         log.xaxis.set_minor_locator(NullLocator())
+        times = table[[f"{name}_time" for name in self.names]].to_numpy()
         for axis in (log, time):
             axis.set_yscale("log")
-            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
             axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,g}"))
             axis.yaxis.set_minor_formatter(NullFormatter())
+        log.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+        time.set_ylim(times.min() / 4, times.max() * 4)  # intervals of few instances are wide
         log.set_ylabel("communications to 90 %\nof the optimum's accuracy")
         linear.set_xlim(left=0)
         linear.set_ylim(bottom=0)
