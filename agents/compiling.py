@@ -64,6 +64,7 @@ _COMMON = (
     "agents/rule.py",
     "agents/proximal.py",
     "agents/losses/loss.py",
+    "simulator/engines/events.py",
     "simulator/engines/watch.py",
     "simulator/engines/reference/steps.py",
     "simulator/engines/compiled/**/*.py",
@@ -165,9 +166,15 @@ def _cached_in(folder: Path) -> Iterator[None]:
         settings.CACHE_DIR = before
 
 
+_FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that compiled code calls: compiled with its caller, and not kept by itself."""
-    return njit(boundscheck=CHECKED)(function)
+    """A function that compiled code calls: compiled with its caller, and not kept by itself.
+
+    Python can't call it: the way from there would double what there is to compile.
+    """
+    return njit(boundscheck=CHECKED, **_FROM_COMPILED_CODE_ONLY)(function)
 
 
 def entry(function: Callable[..., Any]) -> Any:

@@ -11,12 +11,13 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
+from simulator.cli.inspect import inspect_command, trace_command
 from simulator.cli.options import hush, out_option, plugin_option, set_option
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.run import Result
+    from simulator.runs.result import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -43,6 +44,8 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(inspect_command)
+commands.add_command(trace_command)
 
 
 @commands.command("run")

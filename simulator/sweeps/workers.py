@@ -26,13 +26,15 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
-from simulator.runs.run import Result, run
+from simulator.runs.result import Result
+from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
@@ -203,6 +205,10 @@ class Here:
         pass
 
 
+#: New ones, with nothing of this process but what they are given.
+_PROCESSES: BaseContext = multiprocessing.get_context("spawn")
+
+
 class LocalCrew:
     """A pool of processes on this machine; a context manager."""
 
@@ -213,7 +219,7 @@ class LocalCrew:
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
             max_workers=self.slots,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=_PROCESSES,
             initializer=_prepare_worker,
         )
 
