@@ -34,7 +34,7 @@ from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -180,10 +180,9 @@ def kernel(function: Callable[..., Any]) -> Any:
 def _once(dispatcher: Any) -> Any:
     """Compile it once for all whole numbers, not once more for each constant that it is given."""
     if JIT:
-        template = dispatcher.get_call_template
+        template, unliteral = dispatcher.get_call_template, cast("Any", types.unliteral)
         dispatcher.get_call_template = lambda args, kws: template(
-            tuple(types.unliteral(kind) for kind in args),
-            {name: types.unliteral(kind) for name, kind in kws.items()},
+            tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()}
         )
     return dispatcher
 
