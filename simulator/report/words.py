@@ -68,21 +68,24 @@ def _network(scenario: Scenario) -> str:
     if scenario.algorithm.rule is None:
         return ""
     network = scenario.network
+    constant = isinstance(network.latency, Constant)
     parts = [f"Messages take {law_words(network.latency)}"]
+    if not constant:
+        parts = [f"The delays of messages are {law_words(network.latency)}"]
     for key, whose in (("per_agent", "agent"), ("per_link", "link")):
         factor = getattr(network.latency, key, None)
         if factor is not None:
             parts[0] += f", times a factor of the {whose} ({law_words(factor, '')})"
     drop = network.drop
     if not isinstance(drop, RateDrop):
-        parts.append("are lost in bursts")
+        parts.append("messages are lost in bursts")
     elif drop.rate:
-        parts.append(f"{100 * drop.rate:.4g} % of them are lost")
+        parts.append(f"{100 * drop.rate:.4g} % of messages are lost")
     else:
-        parts.append("none is lost")
+        parts.append("no message is lost")
     if network.bandwidth is not None:
         parts.append(f"an uplink carries {network.bandwidth:,.0f} bytes a second")
-    words = ", ".join(parts[:-1]) + f" and {parts[-1]}"
+    words = "; ".join(parts)
     if not isinstance(scenario.compute.time, Constant) or scenario.compute.time.mean_value:
         words += f"; a solve takes {law_words(scenario.compute.time)}"
     return f"{words}."

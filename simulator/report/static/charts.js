@@ -6,6 +6,19 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 const drawn = new Set();
+
+/** Kept when Plotly is there: charts wait for it. */
+let plotlyStarted;
+const plotly = new Promise((resolve) => { plotlyStarted = resolve; });
+
+/** Run Plotly's script, which the page carries as text; the page's policy knows it by its hash. */
+function startPlotly() {
+  const text = document.getElementById("plotly");
+  document.body.append(el("script", {text: text.textContent}));
+  text.remove();
+  plotlyStarted();
+  plotly.then(() => { document.documentElement.dataset.charts = performance.now().toFixed(0); });
+}
 darkness.addEventListener("change", () => drawn.forEach((chart) => chart.draw()));
 
 /** A chart in an element; make(colours) gives Plotly's {data, layout} whenever it is drawn. */
@@ -19,7 +32,7 @@ class Chart {
     new IntersectionObserver((entries, observer) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       observer.disconnect();
-      this.draw();
+      plotly.then(() => this.draw());
     }, {rootMargin: "300px"}).observe(node);
   }
 
@@ -90,6 +103,14 @@ function layoutOf(colours, x, y, more = {}) {
   };
 }
 
+/** A long title on two lines. */
+function titled(text) {
+  const words = text.split(" ");
+  let first = "";
+  while (words.length && first.length + words[0].length < text.length * 0.6) first += `${words.shift()} `;
+  return text.length > 26 ? `${forPlotly(first.trim())}<br>${forPlotly(words.join(" "))}` : forPlotly(text);
+}
+
 const AXES = {time: "simulated time (s)", communications: "communications (messages sent)"};
 
 /** A metric is a step function: between samples the last value holds. */
@@ -145,8 +166,8 @@ function errorCharts(section, metrics, {lines, levels = () => ({}), samples = nu
       data,
       layout: layoutOf(
         colours,
-        {title: {text: AXES[axis], standoff: 8}, type: logs.x ? "log" : "linear"},
-        {title: {text: forPlotly(metric.label), standoff: 8}, type: logs.y ? "log" : "linear"},
+        {title: {text: AXES[axis], standoff: 8}, type: logs.x ? "log" : "linear", tickformat: axis === "time" ? "" : "~s"},
+        {title: {text: titled(metric.label), standoff: 8}, type: logs.y ? "log" : "linear"},
         {
           showlegend: many > 1,
           shapes: shapes.map(([, y], i) => ({

@@ -175,16 +175,20 @@ class Network {
 
   drawSelectedLinks() {
     const {context, px, py} = this;
-    context.beginPath();
+    const own = [];
     for (let e = 0; e < this.links.length; e += 2) {
-      if (this.links[e] !== this.selected && this.links[e + 1] !== this.selected) continue;
+      if (this.links[e] === this.selected || this.links[e + 1] === this.selected) own.push(e);
+    }
+    const most = Math.max(...own.map((e) => this.weights.at(e / 2)), 1e-300);
+    context.lineWidth = 1.2;
+    context.strokeStyle = this.colours.lines[1];
+    for (const e of own) {
+      context.globalAlpha = 0.7 * Math.max(0.06, this.weights.at(e / 2) / most);
+      context.beginPath();
       context.moveTo(px[this.links[e]], py[this.links[e]]);
       context.lineTo(px[this.links[e + 1]], py[this.links[e + 1]]);
+      context.stroke();
     }
-    context.globalAlpha = 0.35;
-    context.lineWidth = 1;
-    context.strokeStyle = this.colours.lines[1];
-    context.stroke();
     context.globalAlpha = 1;
   }
 

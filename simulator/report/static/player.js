@@ -102,7 +102,8 @@ class Player {
     const colouring = this.network.colouring;
     const ramp = el("span", {className: "ramp"});
     ramp.style.background = `linear-gradient(to right, ${shadesFor(colouring).filter((_, i) => i % 3 === 0).join(",")})`;
-    const parts = [colouring.label, shown(colouring.low), ramp, shown(colouring.high)];
+    const text = (words) => el("span", {}, words);
+    const parts = [text(colouring.label), text(shown(colouring.low)), ramp, text(shown(colouring.high))];
     const key = (kind, text) => el("span", {className: "key"}, el("span", {className: `dot ${kind}`}), text);
     const messages = this.run.messages ? [key("", "request or hello"), key("reply", "reply"), key("lost", "lost")] : [];
     this.legend.replaceChildren(...parts, ...messages);

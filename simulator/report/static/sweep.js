@@ -111,7 +111,7 @@ function overOne(colours, measure, cells, axis) {
   };
   const log = cells.every((cell) => cell.value > 0) && (measure.ratio || spread(cells) > 10);
   const one = {type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: {color: colours.faint, dash: "dot"}};
-  const y = {title: {text: forPlotly(measure.label), standoff: 8}, type: log ? "log" : "linear"};
+  const y = {title: {text: titled(measure.label), standoff: 8}, type: log ? "log" : "linear"};
   return {data: [line], layout: layoutOf(colours, category(axis), y, {shapes: measure.ratio ? [one] : []})};
 }
 
