@@ -64,6 +64,7 @@ _COMMON = (
     "agents/rule.py",
     "agents/proximal.py",
     "agents/losses/loss.py",
+    "simulator/engines/events.py",
     "simulator/engines/watch.py",
     "simulator/engines/reference/steps.py",
     "simulator/engines/compiled/**/*.py",

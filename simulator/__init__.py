@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Comparison": "simulator.sweeps.comparison",
     "Frontier": "simulator.sweeps.frontier",
-    "Result": "simulator.runs.run",
+    "Result": "simulator.runs.result",
     "Scenario": "simulator.scenario.schema",
     "SimulatorError": "simulator.errors",
     "Sweep": "simulator.sweeps.sweep",

@@ -17,7 +17,7 @@ from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.run import Result
+    from simulator.runs.result import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}

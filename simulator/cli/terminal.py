@@ -14,8 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
-from simulator.runs.run import Row
 from simulator.scenario.schema import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.

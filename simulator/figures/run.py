@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from simulator.problem.problem import Floats
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.problem.tasks.mean_estimation import MeanEstimation
-from simulator.runs.run import Result
+from simulator.runs.result import Result
 
 STYLE: Any = {
     "figure.dpi": 130,
