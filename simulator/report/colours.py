@@ -10,7 +10,7 @@ import numpy as np
 from simulator.engines.setup import first_models
 from simulator.problem.problem import Floats, Problem
 from simulator.report.packing import squeezed, typed
-from simulator.runs.run import Result
+from simulator.runs.result import Result
 from simulator.scenario.algorithm import NormalStart
 from simulator.seeds import Streams
 from simulator.theory.metrics import View
@@ -24,12 +24,12 @@ def thinned(count: int, most: int) -> np.ndarray:
     return np.unique(np.linspace(0, count - 1, max(2, min(count, most))).round().astype(int))
 
 
-def stages(result: Result, history: tuple[Any, Floats] | None, most: int) -> tuple[Floats, Floats]:
+def stages(result: Result, most: int) -> tuple[Floats, Floats]:
     """Times (k,) and models (k, n, p) to colour by: those recorded, or the first and the last."""
-    if history is not None:
-        samples, models = history
-        rows = thinned(len(samples), most)
-        return result.trace["time"].to_numpy()[np.asarray(samples)[rows]], models[rows]
+    if result.kept is not None:
+        rows = thinned(len(result.kept.samples), most)
+        times = result.trace["time"].to_numpy()[result.kept.samples[rows]]
+        return times, result.kept.models[rows]
     end = float(result.summary["simulated_time"])
     first = first_of(result)
     if end == 0:
@@ -59,20 +59,29 @@ def colourings(
             yield colouring(metric.kind, text or metric.kind, times, values, log=log)
 
 
-def by_model(problem: Problem, times: Floats, models: Floats) -> dict[str, Any]:
-    """The model itself where it is a number, else its part along the direction that tells most.
+def model_values(problem: Problem, models: Floats) -> tuple[Floats, str]:
+    """A number for each model of (k, n, p), (k, n), and what it is.
 
-    Negative and positive models part in the middle of the scale.
+    The model itself where it is a number, else its part along the direction that tells most of
+    the last ones apart.
     """
-    text = "model"
-    values = models[..., 0]
-    if problem.p > 1:
-        middle = models[-1].mean(axis=0)
-        direction = np.linalg.svd(models[-1] - middle, full_matrices=False)[2][0]
-        values = (models - middle) @ direction
-        text = "model (first principal component of the last ones)"
+    if problem.p == 1:
+        return models[..., 0], "model"
+    middle = models[-1].mean(axis=0)
+    direction = np.linalg.svd(models[-1] - middle, full_matrices=False)[2][0]
+    return (models - middle) @ direction, "model (first principal component of the last ones)"
+
+
+def reach_of(values: Floats) -> float:
+    """How far from 0 colours go: a little further than nearly all of the last values (k, n)."""
+    return 1.25 * float(np.quantile(np.abs(values[-1]), 1 - _TAIL)) or 1.0
+
+
+def by_model(problem: Problem, times: Floats, models: Floats) -> dict[str, Any]:
+    """The models; where there are negative and positive ones, they part mid-scale."""
+    values, text = model_values(problem, models)
     found = colouring("model", text, times, values, log=False)
-    reach = 1.25 * float(np.quantile(np.abs(values[-1]), 1 - _TAIL))
+    reach = reach_of(values)
     if values[-1].min() < 0 < values[-1].max():
         return {**found, "diverging": True, "low": -reach, "high": reach}
     return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from simulator.engines.events import (
 )
 from simulator.problem.problem import Floats, Problem
 from simulator.report.histograms import Histogram
+from simulator.store.events import batches
 
 #: The columns that are read.
 COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "sent_at")
@@ -45,6 +47,11 @@ COUNTED = {
 UNDER_WAY, ARRIVED, LOST = 0, 1, 2
 #: Some rows by columns; ``kind`` and ``what`` as positions in KINDS and WHAT.
 Batch = Mapping[str, NDArray[Any]]
+
+
+def read_batches(path: Path) -> Iterator[Batch]:
+    """The rows of events.parquet, some at a time."""
+    return map(numbered, batches(path, COLUMNS))
 
 
 def numbered(table: pd.DataFrame) -> Batch:

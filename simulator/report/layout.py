@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -82,7 +83,7 @@ def _spring(W: csr_array) -> Floats:
 
 def _spectral(W: csr_array) -> Floats:
     """The eigenvectors of the two least positive eigenvalues of the normalised Laplacian."""
-    L = laplacian(W, normed=True)
+    L: Any = laplacian(W, normed=True)
     start = np.random.default_rng(0).normal(size=(W.shape[0], 4))
     start[:, 0] = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
     # A picture needs no digits: whatever is reached after so many steps will do.

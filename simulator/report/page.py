@@ -13,7 +13,7 @@ from simulator.errors import SimulatorError
 from simulator.report.html import Html, fill, safe, static
 from simulator.report.packing import to_json
 from simulator.report.run import Item, run_item
-from simulator.report.sources import Source, find, open_run, recorded
+from simulator.report.sources import Source, find, open_run
 from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import Given
 from simulator.store.drafts import replacing_file
@@ -71,12 +71,12 @@ def page_of(folder: Path) -> Path:
 
 def _run(source: Source, plugins: Given, *, key: str, share: int, window: float) -> Item:
     result = open_run(source, plugins)
-    return run_item(source, result, recorded(source), key=key, share=share, window=window)
+    return run_item(source, result, key=key, share=share, window=window)
 
 
 def page(items: Sequence[Item], plotly: str) -> str:
     """The HTML of the page."""
-    script = "(() => {\n\"use strict\";\n" + "\n".join(map(static, SCRIPTS)) + "\n})();\n"
+    script = '(() => {\n"use strict";\n' + "\n".join(map(static, SCRIPTS)) + "\n})();\n"
     policy = "; ".join(
         [
             "default-src 'none'",

@@ -11,13 +11,13 @@ import numpy as np
 from simulator.engines.setup import Setup, prepare
 from simulator.report import words
 from simulator.report.colours import colouring, colourings, stages, thinned
-from simulator.report.events import UNDER_WAY, Messages, Story, tell
+from simulator.report.events import UNDER_WAY, Messages, Story, read_batches, tell
 from simulator.report.histograms import Histogram, age_law, delay_law, together
 from simulator.report.html import definitions, fill, items, paragraphs, table
 from simulator.report.layout import Layout, arrange
 from simulator.report.packing import column, squeezed, typed
-from simulator.report.sources import Recorded, Source
-from simulator.runs.run import Result
+from simulator.report.sources import Source
+from simulator.runs.result import Result
 from simulator.seeds import Streams
 from simulator.theory.metrics import METRICS
 
@@ -36,16 +36,14 @@ class Item:
     title: str
 
 
-def run_item(
-    source: Source, result: Result, recorded: Recorded, *, key: str, share: int, window: float
-) -> Item:
+def run_item(source: Source, result: Result, *, key: str, share: int, window: float) -> Item:
     """A run's part of the page, of which ``share`` runs fill one."""
     trace, problem = result.trace, result.problem
     layout = arrange(problem, _LINKS // share)
     frames = max(2, _COLOURED // share // len(layout.agents))
-    times, models = stages(result, recorded.history, frames)
+    times, models = stages(result, frames)
     shades = list(colourings(result, times, models, layout.agents))
-    notes = _notes(recorded, len(times), layout)
+    notes = _notes(result, len(times), layout)
     data: dict[str, Any] = {"type": "run", "key": key, "title": _title(result)}
     data["trace"], thin = _trace(result)
     notes["error"] += thin
@@ -55,11 +53,11 @@ def run_item(
     agents = {name: result.agents[name] for name in result.agents.columns if name != "agent"}
     data["agents"] = {name: column(values.iloc[layout.agents]) for name, values in agents.items()}
     story = None
-    if recorded.events is not None:
+    if result.events_file is not None and result.summary["communications"]:
         rows = thinned(len(trace), frames)
         moments = trace["time"].to_numpy()[rows]
         end = float(result.summary["simulated_time"])
-        story = tell(recorded.events, problem, moments, end, window)
+        story = tell(read_batches(result.events_file.path), problem, moments, end, window)
         ages = story.mean_ages[:, layout.agents]
         text = "age of what it knows (s)"
         shades.append(colouring("age", text, moments, ages, log=False))
@@ -101,17 +99,17 @@ def _title(result: Result) -> str:
     return f"{summary['name']}, seed {summary['seed']}"
 
 
-def _notes(recorded: Recorded, frames: int, layout: Layout) -> dict[str, list[str]]:
+def _notes(result: Result, frames: int, layout: Layout) -> dict[str, list[str]]:
     """What is not there, or not all of it, and how to have it."""
     motion = list(layout.notes)
-    if recorded.history is None:
+    if result.kept is None:
         motion.append(
             "The models were not recorded over time: colours change only between the start and "
             f"the end. A run with {_HOW_MODELS} keeps them at every sample."
         )
-    elif frames < len(recorded.history[0]):
-        motion.append(f"Colours change at {frames:,} of {len(recorded.history[0]):,} samples.")
-    if recorded.events is None:
+    elif frames < len(result.kept.samples):
+        motion.append(f"Colours change at {frames:,} of {len(result.kept.samples):,} samples.")
+    if result.events_file is None:
         motion.append(
             "No events were recorded: there are no messages to see, nor the age of knowledge. "
             f"A run with {_HOW_EVENTS} keeps them."
@@ -141,7 +139,7 @@ def _trace(result: Result) -> tuple[dict[str, Any], list[str]]:
     """The samples, every so many of very many."""
     rows = thinned(len(result.trace), _SAMPLES)
     note = [f"Curves show {len(rows):,} of {len(result.trace):,} samples."]
-    columns = {name: typed(values.iloc[rows], "f8") for name, values in result.trace.items()}
+    columns = {str(name): typed(values.iloc[rows], "f8") for name, values in result.trace.items()}
     return columns, note if len(rows) < len(result.trace) else []
 
 
@@ -152,7 +150,7 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
     """
     counts = ("time", "communications", "delivered", "dropped", "in_flight", "bytes")
     more = ("stale", "skipped", "missed", "round")
-    names = [name for name in result.trace if name not in (*counts, *more)]
+    names = [str(name) for name in result.trace if name not in (*counts, *more)]
     names.sort(key=lambda name: words.MAIN.index(name) if name in words.MAIN else len(words.MAIN))
     stages_of = result.summary["metrics"]
     found = []
@@ -254,7 +252,7 @@ def _distribution(found: Histogram, law: Histogram | None, text: str) -> dict[st
 def _results(result: Result) -> str:
     """Metrics of the solitary, first, last, optimal and consensus models."""
     stages_of = result.summary["metrics"]
-    names = [name for name in result.trace if any(name in row for row in stages_of.values())]
+    names = [str(name) for name in result.trace if any(name in row for row in stages_of.values())]
     head = ["models", *[name.replace("_", " ") for name in names]]
     rows = [
         [stage, *[f"{row[name]:.4g}" if name in row else "" for name in names]]

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from simulator.errors import MissingError, SimulatorError
-from simulator.problem.problem import Floats
-from simulator.report.events import COLUMNS, Batch, numbered
 from simulator.runs.plugins import Given, load_plugins
+from simulator.runs.result import Result
 from simulator.runs.results import load_result
-from simulator.runs.run import Result
 from simulator.runs.scenarios import load_scenario
-from simulator.store.checked import check_file, damaged, regular_bytes
+from simulator.store.checked import check_file, damaged
 from simulator.store.drafts import shown_path
-from simulator.store.events import EVENTS, batches
-from simulator.store.history import HISTORY
 from simulator.store.store import MANIFEST, Store, read_manifest
 
 
@@ -63,23 +55,3 @@ def open_run(source: Source, plugins: Given) -> Result:
         raise SimulatorError(f"{source.folder}: {what}: give {names}, as it was then")
     scenario = load_scenario(source.folder / "scenario.yaml", plugins=loaded)
     return load_result(Store(source.folder.parent), scenario, source.folder)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """What was recorded beside samples: batches of events, and (samples, models (k, n, p))."""
-
-    events: Iterable[Batch] | None = None
-    history: tuple[Any, Floats] | None = None
-
-
-def recorded(source: Source) -> Recorded:
-    """The events and the models over time of a run, where they were recorded."""
-    folder, files = source.folder, source.manifest["files"]
-    events = history = None
-    if EVENTS in files:
-        events = map(numbered, batches(folder / EVENTS, COLUMNS))
-    if HISTORY in files:
-        with np.load(io.BytesIO(regular_bytes(folder / HISTORY)), allow_pickle=False) as arrays:
-            history = arrays["samples"], arrays["models"]
-    return Recorded(events, history)

@@ -15,7 +15,7 @@ import pandas as pd
 from simulator.figures.sweep import in_words
 from simulator.report import words
 from simulator.report.colours import thinned
-from simulator.report.html import Html, definitions, fill, items
+from simulator.report.html import Html, definitions, fill, items, safe
 from simulator.report.packing import column, typed
 from simulator.report.run import Item
 from simulator.report.sources import Source
@@ -94,7 +94,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
     return Item(html, data, title)
 
 
-# --- reading ----------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 def _read_tables(source: Source) -> dict[str, pd.DataFrame]:
     found = {}
     for name in (*_TABLES, "curves"):
@@ -137,22 +137,30 @@ def _codes(values: pd.Series[Any], among: list[Any]) -> np.ndarray:
     return np.array([places.get(_plain(value), 0) for value in values])
 
 
-# --- data -------------------------------------------------------------------------------------------
+# --- data -----------------------------------------------------------------------------------------
 def _measures(frames: dict[str, pd.DataFrame], kind: str) -> list[dict[str, Any]]:
     """What the map can show, by table: a mean with its interval each."""
-    found = []
-    if kind == "comparison":
-        for name, text in _RATIOS.items():
-            before = "" if name == "speedup" else f"{name}_"
-            found.append({"table": "speedup", "name": name, "label": text,
-                          "low": f"{before}low", "high": f"{before}high", "ratio": True})  # fmt: skip
     summary = frames["summary"]
-    named = [name for name in summary if f"{name}_low" in summary and summary[name].notna().any()]
+    named = [
+        str(name) for name in summary if f"{name}_low" in summary and summary[name].notna().any()
+    ]
     named.sort(key=lambda name: name not in ("time_to_target", "communications_to_target"))
-    for name in named:
-        found.append({"table": "summary", "name": name, "label": _label(name),
-                      "low": f"{name}_low", "high": f"{name}_high", "ratio": False})  # fmt: skip
-    return found
+    means = [("summary", name, _label(name), f"{name}_") for name in named]
+    ratios = [
+        ("speedup", name, text, "" if name == "speedup" else f"{name}_")
+        for name, text in (_RATIOS.items() if kind == "comparison" else ())
+    ]
+    return [
+        {
+            "table": table,
+            "name": name,
+            "label": text,
+            "low": f"{before}low",
+            "high": f"{before}high",
+            "ratio": table == "speedup",
+        }
+        for table, name, text, before in (*ratios, *means)
+    ]
 
 
 def _label(name: str) -> str:
@@ -169,7 +177,7 @@ def _curves(
     """A curve for each combination and axis: the mean of each metric and its interval."""
     if table is None or table.empty:
         return None, []
-    metrics = [name for name in table if f"{name}_low" in table]
+    metrics = [str(name) for name in table if f"{name}_low" in table]
     wanted = [*runs["target"].dropna().unique(), *words.MAIN] if "target" in runs else words.MAIN
     order = {name: number for number, name in reversed(list(enumerate(wanted)))}
     metrics.sort(key=lambda name: order.get(name, len(order)))
@@ -181,15 +189,16 @@ def _curves(
     for name, own in groups:
         rows = thinned(len(own), room)
         *values, axis = name
-        curve = {"axis": axis, "x": typed(own["x"].iloc[rows], "f4"), "metrics": {}}
-        curve["codes"] = [
+        places = [
             int(_codes(pd.Series([value]), axes[key])[0])
             for key, value in zip(axes, values, strict=True)
         ]
-        for metric in metrics:
-            parts = [metric, f"{metric}_low", f"{metric}_high"]
-            curve["metrics"][metric] = [typed(own[part].iloc[rows], "f4") for part in parts]
-        found.append(curve)
+        shown = {
+            metric: [typed(own[f"{metric}{end}"].iloc[rows], "f4") for end in ("", "_low", "_high")]
+            for metric in metrics
+        }
+        x = typed(own["x"].iloc[rows], "f4")
+        found.append({"axis": axis, "codes": places, "x": x, "metrics": shown})
     note = [f"Curves show {room:,} of {longest:,} points."] if room < longest else []
     labels = [
         {"kind": name, "label": _label(name), "log": _log(name, table[name])} for name in metrics
@@ -202,9 +211,7 @@ def _log(name: str, values: pd.Series[Any]) -> bool:
     return not grows and name != "staleness" and bool((values > 0).all())
 
 
-def _pages(
-    source: Source, runs: pd.DataFrame, page: Path
-) -> tuple[list[str | None], str | None]:
+def _pages(source: Source, runs: pd.DataFrame, page: Path) -> tuple[list[str | None], str | None]:
     """Addresses of the runs' own pages, relative to this one, and the first run without one."""
     root = source.folder.parent.parent
     found: list[str | None] = []
@@ -221,10 +228,8 @@ def _pages(
     return found, without
 
 
-# --- words ------------------------------------------------------------------------------------------
-def _words(
-    axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str | None
-) -> Html:
+# --- words ----------------------------------------------------------------------------------------
+def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str | None) -> Html:
     seeds = words.count(int(runs["seed"].nunique()), "seed")
     text = f"A {kind} of {words.count(len(runs), 'run')}, with {seeds} each."
     keys = [key for key in axes if key != vary]
@@ -237,8 +242,6 @@ def _words(
         metric = str(runs["target"].dropna().iloc[0])
         reached = int(runs["time_to_target"].notna().sum())
         text += f" A run ends where {words.label(metric)} reaches its target; {reached:,} did."
-    from simulator.report.html import safe
-
     return safe(text)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from simulator.runs.run import Result
+from simulator.runs.result import Result
 from simulator.scenario.laws import Constant, Law
 from simulator.scenario.schema import RateDrop, Scenario
 

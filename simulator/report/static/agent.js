@@ -66,7 +66,7 @@ class AgentPanel {
     new Chart(node, (colours) => ({
       data: [{type: "scatter", mode: "lines", x: colouring.times, y, line: {shape: "hv", color: colours.lines[0], width: 1.6}, hovertemplate: "%{y:.4g} at %{x:.5g} s<extra></extra>"}],
       layout: layoutOf(colours, "simulated time (s)", {type: colouring.values.log ? "log" : "linear"}, {margin: {l: 44, r: 6, t: 6, b: 36}}),
-    }));
+    }), true);
     return [el("h4", {}, `Its ${colouring.label}`), node];
   }
 

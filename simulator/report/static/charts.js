@@ -23,13 +23,14 @@ darkness.addEventListener("change", () => drawn.forEach((chart) => chart.draw())
 
 /** A chart in an element; make(colours) gives Plotly's {data, layout} whenever it is drawn. */
 class Chart {
-  constructor(node, make) {
+  constructor(node, make, eager = false) {
     this.node = node;
     this.make = make;
     this.listeners = [];
     this.ready = false;
     node.chart = this;
-    new IntersectionObserver((entries, observer) => {
+    if (eager) plotly.then(() => this.draw());
+    else new IntersectionObserver((entries, observer) => {
       if (!entries.some((entry) => entry.isIntersecting)) return;
       observer.disconnect();
       plotly.then(() => this.draw());
@@ -240,6 +241,7 @@ function distributionChart(node, {edges, found, law, words, mean, law_mean, tota
     return;
   }
   const closed = (shares) => [...shares, 0];
+  if (law) node.after(el("p", {className: "note"}, `The law: ${words}.`));
   new Chart(node, (colours) => {
     const bars = {
       type: "scatter", mode: "lines", name: `recorded, mean ${shownTime(mean)}`, x: edges, y: closed(found),
@@ -247,15 +249,15 @@ function distributionChart(node, {edges, found, law, words, mean, law_mean, tota
       hovertemplate: "%{y:.3%} from %{x:.3g} s<extra>recorded</extra>",
     };
     const line = law && {
-      type: "scatter", mode: "lines", name: `law, mean ${shownTime(law_mean)}: ${forPlotly(words)}`, x: edges, y: closed(law),
+      type: "scatter", mode: "lines", name: `law, mean ${shownTime(law_mean)}`, x: edges, y: closed(law),
       line: {shape: "hv", color: colours.lines[1], width: 2, dash: "dash"},
       hovertemplate: "%{y:.3%} from %{x:.3g} s<extra>law</extra>",
     };
-    const title = {text: `${what} of ${total.toLocaleString("en")}`, standoff: 8};
+    const title = {text: what, standoff: 8};
     return {
       data: law ? [bars, line] : [bars],
       layout: layoutOf(colours, {title, type: "log"}, {title: {text: "share", standoff: 8}, tickformat: ".0%", rangemode: "tozero"},
-        {legend: {orientation: "h", y: -0.28, yanchor: "top", x: 0, font: {size: 12}}, showlegend: true}),
+        {showlegend: true}),
     };
   });
 }

@@ -36,9 +36,9 @@ function showRun(run) {
   const distributions = part("distributions");
   const delay = distributions.querySelector('[data-chart="delay"]');
   if (run.delay) {
-    distributionChart(delay, run.delay, "delay (s)");
-    distributionChart(distributions.querySelector('[data-chart="age"]'), run.age, "age at the end (s)");
-  } else delay.parentElement.remove();
+    distributionChart(delay, run.delay, `delay of ${run.delay.total.toLocaleString("en")} messages (s)`);
+    distributionChart(distributions.querySelector('[data-chart="age"]'), run.age, `age of ${run.age.total.toLocaleString("en")} copies at the end (s)`);
+  } else distributions.querySelector(".pair").remove();
   showAgents(part("agents"), run, panel);
   article.report = {run, network, player, panel};
 }
