@@ -69,7 +69,7 @@ def model_values(problem: Problem, models: Floats) -> tuple[Floats, str]:
         return models[..., 0], "model"
     middle = models[-1].mean(axis=0)
     direction = np.linalg.svd(models[-1] - middle, full_matrices=False)[2][0]
-    return (models - middle) @ direction, "model (first principal component of the last ones)"
+    return (models - middle) @ direction, "model (principal component)"
 
 
 def reach_of(values: Floats) -> float:

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from simulator.figures.sweep import in_words
 from simulator.report import words
@@ -54,7 +55,12 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
             rows = frames[name].head(_ROWS // share)
             if len(rows) < len(frames[name]):
                 notes.append(f"{name}: {len(rows):,} of {len(frames[name]):,} rows are shown.")
-            columns = {str(title): column(values) for title, values in rows.items()}
+            columns = {
+                str(title): [str(axes[title][code]) for code in _codes(values, axes[title])]
+                if title in axes
+                else column(values)
+                for title, values in rows.items()
+            }
             tables[name] = {"title": text, "columns": columns, "rows": len(rows)}
     pages, first = _pages(source, runs, page)
     if first is not None:
@@ -144,7 +150,8 @@ def _measures(frames: dict[str, pd.DataFrame], kind: str) -> list[dict[str, Any]
     named = [
         str(name) for name in summary if f"{name}_low" in summary and summary[name].notna().any()
     ]
-    named.sort(key=lambda name: name not in ("time_to_target", "communications_to_target"))
+    order = ["time_to_target", "communications_to_target", *words.MAIN]
+    named.sort(key=lambda name: order.index(name) if name in order else len(order))
     means = [("summary", name, _label(name), f"{name}_") for name in named]
     ratios = [
         ("speedup", name, text, "" if name == "speedup" else f"{name}_")
@@ -276,10 +283,23 @@ def _command(
         return "every run failed, and there is no scenario to begin from"
     root = source.folder.parent.parent
     scenario = str(root / str(named.iloc[0]) / "scenario.yaml")
-    if kind == "frontier" or "world" in axes or any(key.startswith("$") for key in axes):
+    special = kind == "frontier" or "world" in axes or "tuned" in runs
+    if special or any(key.startswith("$") for key in axes):
         return f"python -m simulator run {shlex.quote(scenario)}    # its first run"
     parts = ["python -m simulator", "compare" if vary else "sweep", shlex.quote(scenario)]
     for key, values in axes.items():
         option = "--vary" if key == vary else "--set"
         parts += [option, shlex.quote(f"{key}={','.join(map(str, values))}")]
+    target = _target(Path(scenario)) if vary else None
+    parts += [] if target is None else ["--target", target]
     return " ".join([*parts, "--seeds", str(runs["seed"].nunique())])
+
+
+def _target(scenario: Path) -> str | None:
+    """What the runs were to reach, as the first one's scenario has it."""
+    try:
+        stop = yaml.safe_load(scenario.read_text(encoding="utf-8"))["stop"]
+    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        return None
+    level = stop["above"] if stop.get("below") is None else stop["below"]
+    return f"{stop['metric']}={level}" if stop.get("metric") else None

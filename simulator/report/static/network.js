@@ -74,7 +74,7 @@ class Network {
       sum += this.weights.at(e);
     }
     const levels = 8;
-    const ink = Math.min(0.5, Math.max(0.05, 900 / Math.max(1, sum / (most || 1))));
+    const ink = Math.min(0.3, Math.max(0.05, 400 / Math.max(1, sum / (most || 1))));
     context.strokeStyle = this.colours.ink;
     context.lineWidth = this.n > 2000 ? 0.4 : 0.7;
     const paths = Array.from({length: levels}, () => new Path2D());

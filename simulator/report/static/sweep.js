@@ -69,6 +69,9 @@ function showMap(section, sweep) {
   let measure = measures[0];
   const sides = sweep.tables.speedup ? [...new Set(sweep.tables.speedup.columns.second)] : [];
   let other = sides[0];
+  const first = sweep.tables.speedup?.columns.first[0];
+  const note = el("p", {className: "note"});
+  node.after(note);
   const axesOf = () => {
     const axes = sweep.axes.filter(({key}) => key in sweep.codes[measure.table]);
     const plain = axes.filter(({key}) => key !== "world");
@@ -78,6 +81,9 @@ function showMap(section, sweep) {
     const spanned = axesOf().map(({key}) => key);
     const without = sweep.axes.map(({key}) => key).filter((key) => spanned.includes(key) || !(key in sweep.codes[measure.table]));
     fixed.hideAll(without);
+    note.textContent = !measure.ratio ? "" : spanned.length > 1
+      ? `Blue: ${first} needs less; red: ${other} does; grey: undecided at 95 %.`
+      : `Above 1, ${first} needs less than ${other}.`;
     node.chart?.refresh();
   };
   controls.append(chooser("show", measures.map(({label}) => label), (i) => { measure = measures[i]; again(); }));
@@ -149,12 +155,10 @@ function heatMap(colours, measure, cells, x, y) {
     ...common, z: grid((cell) => (undecided(cell) ? 0 : null)), showscale: false, hoverongaps: false,
     colorscale: [[0, colours.undecided], [1, colours.undecided]],
   };
-  const note = measure.ratio ? "blue: the first side needs less; red: the other; grey: undecided at 95 %" : "";
   return {
     data: measure.ratio ? [decided, grey] : [decided],
     layout: layoutOf(colours, category(x), category(y), {
-      margin: {l: 62, r: 8, t: 34, b: 48},
-      annotations: [{text: note, xref: "paper", yref: "paper", x: 0, y: 1.01, xanchor: "left", yanchor: "bottom", showarrow: false, font: {size: 11.5, color: colours.faint}}],
+      margin: {l: 62, r: 8, t: 12, b: 48},
     }),
   };
 }

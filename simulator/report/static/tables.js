@@ -17,7 +17,7 @@ function sortableTable(columns, {render = null, pick = null, rows = ROWS, captio
   const note = el("span");
   const more = el("button", {type: "button", onclick: () => { visible += 10 * rows; fill(); }}, "more rows");
   const heads = names.map((name) => {
-    const button = el("button", {type: "button", onclick: () => sort(name)}, name.replaceAll("_", " "));
+    const button = el("button", {type: "button", onclick: () => sort(name)}, name.replaceAll("_", " ").replace("$", ""));
     return el("th", {scope: "col"}, button);
   });
 
