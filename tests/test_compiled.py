@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -35,8 +36,10 @@ def both(scenario: Scenario) -> tuple[Result, Result]:
 
 
 def assert_same(scenario: Scenario) -> Result:
-    """Times and counts equal, bit for bit; metrics and models to 1e-9."""
-    reference, compiled = both(scenario)
+    """Times, counts and all events equal, bit for bit; metrics and models to 1e-9."""
+    record = scenario.record.model_copy(update={"events": True})
+    reference, compiled = both(scenario.model_copy(update={"record": record}))
+    pd.testing.assert_frame_equal(compiled.events, reference.events)
     for column in EXACT:
         assert reference.trace[column].tolist() == compiled.trace[column].tolist(), column
     assert list(reference.trace) == list(compiled.trace)

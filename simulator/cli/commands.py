@@ -11,6 +11,7 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
+from simulator.cli.inspect import inspect_command, trace_command
 from simulator.cli.options import hush, out_option, plugin_option, set_option
 from simulator.cli.report import animate_command, report_command
 from simulator.cli.reproduce import reproduce_command
@@ -47,6 +48,8 @@ commands.add_command(compare_command)
 commands.add_command(reproduce_command)
 commands.add_command(report_command)
 commands.add_command(animate_command)
+commands.add_command(inspect_command)
+commands.add_command(trace_command)
 
 
 @commands.command("run")

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER
 from simulator.engines.events import (
     DELIVER,
     DROP,
@@ -29,7 +30,7 @@ from simulator.report.histograms import Histogram
 from simulator.store.events import batches
 
 #: The columns that are read.
-COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "sent_at")
+COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "sent_at")
 #: Messages are drawn from so many events at most.
 MOST_EVENTS = 20_000
 #: What is counted for each agent, and how the page calls it.
@@ -121,9 +122,10 @@ class Knowledge:
         self.sent_at = np.zeros(W.nnz)
         self.links = np.maximum(np.diff(W.indptr), 1)
 
-    def hear(self, agent: NDArray[Any], peer: NDArray[Any], sent_at: Floats) -> None:
+    def hear(self, batch: Batch, rows: NDArray[Any], sent_at: Floats) -> None:
         """Fresh messages, in order: the last one of a link counts."""
-        links = np.searchsorted(self.keys, agent.astype(np.int64) * self.n + peer)
+        agent = batch["agent"][rows].astype(np.int64)
+        links = np.searchsorted(self.keys, agent * self.n + batch["peer"][rows])
         self.sent_at[links] = sent_at
 
     def mean_ages(self, now: float) -> Floats:
@@ -133,7 +135,12 @@ class Knowledge:
 
 
 def tell(
-    batches: Iterable[Batch], problem: Problem, times: Floats, end: float, window: float
+    batches: Iterable[Batch],
+    problem: Problem,
+    times: Floats,
+    end: float,
+    window: float,
+    protocol: str = ANSWER_THEN_SOLVE,
 ) -> Story:
     """Go through the events once; ``times`` are those at which ages are wanted, ascending."""
     counts = {kind: np.zeros(problem.n, dtype=np.int64) for kind in COUNTED}
@@ -149,15 +156,15 @@ def tell(
         arrived = kind == DELIVER
         delays.add(time[arrived] - sent.of(batch["message"][arrived]))
         messages.take(batch)
-        fresh = np.flatnonzero((kind == HANDLE) & (np.append(kind[1:], TICK) != STALE))
+        fresh, heard = _fresh(batch, sent, protocol)
         start = 0
         # A sample is taken after all events up to and including its instant.
         while done < len(times) and len(time) and times[done] < time[-1]:
             stop = int(np.searchsorted(time[fresh], times[done], side="right"))
-            _hear(knowledge, batch, fresh[start:stop])
+            knowledge.hear(batch, fresh[start:stop], heard[start:stop])
             ages[done] = knowledge.mean_ages(times[done])
             start, done = stop, done + 1
-        _hear(knowledge, batch, fresh[start:])
+        knowledge.hear(batch, fresh[start:], heard[start:])
     for row in range(done, len(times)):
         ages[row] = knowledge.mean_ages(times[row])
     known = Histogram()
@@ -166,8 +173,21 @@ def tell(
     return Story(happened, delays, known, ages, messages)
 
 
-def _hear(knowledge: Knowledge, batch: Batch, rows: NDArray[Any]) -> None:
-    knowledge.hear(batch["agent"][rows], batch["peer"][rows], batch["sent_at"][rows])
+def _fresh(batch: Batch, sent: _SendTimes, protocol: str) -> tuple[NDArray[Any], Floats]:
+    """The rows at which an agent learns something of ``peer``, and when that was sent.
+
+    What is handled and not stale is known; but who solves before it answers takes in a request
+    when it answers.
+    """
+    kind, what = batch["kind"], batch["what"]
+    heard = (kind == HANDLE) & (np.append(kind[1:], TICK) != STALE)
+    told = batch["sent_at"].copy()
+    if protocol == SOLVE_THEN_ANSWER:
+        answered = (kind == SEND) & (what == WHAT.index("reply"))
+        told[answered] = sent.of(batch["answers"][answered])
+        heard = answered | (heard & (what != WHAT.index("request")))
+    rows = np.flatnonzero(heard)
+    return rows, told[rows]
 
 
 def _whole(batches: Iterable[Batch]) -> Iterable[Batch]:

@@ -57,7 +57,10 @@ def run_item(source: Source, result: Result, *, key: str, share: int, window: fl
         rows = thinned(len(trace), frames)
         moments = trace["time"].to_numpy()[rows]
         end = float(result.summary["simulated_time"])
-        story = tell(read_batches(result.events_file.path), problem, moments, end, window)
+        rule = result.scenario.algorithm.rule
+        assert rule is not None
+        batches = read_batches(result.events_file.path)
+        story = tell(batches, problem, moments, end, window, rule.protocol)
         ages = story.mean_ages[:, layout.agents]
         text = "age of what it knows (s)"
         shades.append(colouring("age", text, moments, ages, log=False))
