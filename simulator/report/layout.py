@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +88,11 @@ def _spectral(W: csr_array) -> Floats:
     start = np.random.default_rng(0).normal(size=(W.shape[0], 4))
     start[:, 0] = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
     # A picture needs no digits: whatever is reached after so many steps will do.
-    _, vectors = lobpcg(
-        L + 1e-3 * identity(W.shape[0]), start, largest=False, maxiter=60, tol=1e-4,
-        verbosityLevel=0,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        _, vectors = lobpcg(
+            L + 1e-3 * identity(W.shape[0]), start, largest=False, maxiter=60, tol=1e-4
+        )
     # Ranks spread what the eigenvectors crowd at a few places.
     ranks = np.argsort(np.argsort(vectors[:, 1:3], axis=0), axis=0) / W.shape[0]
     scale = np.abs(vectors[:, 1:3]).max(axis=0) + 1e-300
