@@ -45,10 +45,10 @@ def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.log(values)
 
 
-def column(values: Any) -> dict[str, Any] | list[Any]:
+def column(values: Any, dtype: str = "f8") -> dict[str, Any] | list[Any]:
     """A column of a table: numbers as a typed array, anything else as text or null."""
     if values.dtype.kind in "iufb" or str(values.dtype) == "Int64":
-        return typed(values.astype("float64"), "f8")
+        return typed(values.astype("float64"), dtype)
     return [None if isinstance(v, float) and math.isnan(v) else str(v) for v in values.tolist()]
 
 

@@ -24,6 +24,7 @@ SCRIPTS = (
     "colours.js",
     "charts.js",
     "tables.js",
+    "stamps.js",
     "network.js",
     "player.js",
     "agent.js",

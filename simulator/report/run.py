@@ -22,7 +22,7 @@ from simulator.seeds import Streams
 from simulator.theory.metrics import METRICS
 
 #: Samples of a curve, and numbers of a colouring, at most: more make a page slow.
-_SAMPLES, _COLOURED, _LINKS = 4_000, 250_000, 100_000
+_SAMPLES, _COLOURED, _LINKS = 4_000, 200_000, 80_000
 _HOW_EVENTS = "record: {events: true}"
 _HOW_MODELS = "record: {models: true}"
 
@@ -51,7 +51,9 @@ def run_item(source: Source, result: Result, *, key: str, share: int, window: fl
     data["network"] = _network(layout, problem.names)
     # By columns; the network's agents are rows of it.
     agents = {name: result.agents[name] for name in result.agents.columns if name != "agent"}
-    data["agents"] = {name: column(values.iloc[layout.agents]) for name, values in agents.items()}
+    data["agents"] = {
+        name: column(values.iloc[layout.agents], "f4") for name, values in agents.items()
+    }
     story = None
     if result.events_file is not None and result.summary["communications"]:
         rows = thinned(len(trace), frames)

@@ -1,7 +1,9 @@
 // The network on one canvas: links drawn once, agents in the colours of a moment, messages on their way.
 
 const MARGIN = 18;
-const REQUEST = 0;
+const REPLY = 1;
+/** From so many agents on, discs are stamped into pixels. */
+const MANY = 1500;
 const FATES = {underWay: 0, arrived: 1, lost: 2};
 
 class Network {
@@ -56,7 +58,7 @@ class Network {
     const canvas = document.createElement("canvas");
     canvas.width = this.canvas.width;
     canvas.height = this.canvas.height;
-    const context = canvas.getContext("2d");
+    const context = canvas.getContext("2d", {willReadFrequently: this.n >= MANY});
     context.scale(this.ratio, this.ratio);
     return [canvas, context];
   }
@@ -90,6 +92,7 @@ class Network {
       context.globalAlpha = (ink * (level + 0.6)) / levels;
       context.stroke(path);
     });
+    this.stamps = this.n >= MANY ? new Stamps(context) : null;
     return canvas;
   }
 
@@ -112,7 +115,9 @@ class Network {
       context.strokeStyle = faded(hexOf(this.colours.ink), 0.55);
       context.stroke();
     }
-    this.sprites = {canvas, size, pixels, of: shades};
+    this.sprites = {canvas, size, pixels};
+    this.colourOf = [...shades, this.colours.undecided].map(pixelOf);
+    this.disc = discMask(this.radius * this.ratio);
   }
 
   /** What colours mean from now on. */
@@ -152,17 +157,14 @@ class Network {
     if (!this.background) return;
     if (!this.sprites) this.makeSprites();
     this.shadeAll();
-    const {context, px, py, shade} = this;
+    const {context, px, py} = this;
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.globalAlpha = 1;
-    context.drawImage(this.background, 0, 0);
+    if (this.stamps) this.stampAgents();
+    else context.drawImage(this.background, 0, 0);
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     if (this.selected >= 0) this.drawSelectedLinks();
-    const {canvas, size, pixels} = this.sprites;
-    const half = size / 2;
-    for (let i = 0; i < this.n; i++) {
-      context.drawImage(canvas, shade[i] * pixels, 0, pixels, pixels, px[i] - half, py[i] - half, size, size);
-    }
+    if (!this.stamps) this.drawAgents();
     if (this.selected >= 0) {
       context.beginPath();
       context.arc(px[this.selected], py[this.selected], this.radius + 3.5, 0, 2 * Math.PI);
@@ -171,6 +173,22 @@ class Network {
       context.stroke();
     }
     if (this.run.messages) this.drawMessages();
+  }
+
+  drawAgents() {
+    const {canvas, size, pixels} = this.sprites;
+    const half = size / 2;
+    for (let i = 0; i < this.n; i++) {
+      const [x, y] = [this.px[i] - half, this.py[i] - half];
+      this.context.drawImage(canvas, this.shade[i] * pixels, 0, pixels, pixels, x, y, size, size);
+    }
+  }
+
+  stampAgents() {
+    const {stamps, ratio, disc, px, py, shade, colourOf} = this;
+    stamps.clear();
+    for (let i = 0; i < this.n; i++) stamps.disc(ratio * px[i], ratio * py[i], disc, colourOf[shade[i]]);
+    stamps.show(this.context);
   }
 
   drawSelectedLinks() {
@@ -198,7 +216,7 @@ class Network {
     const {context, px, py, time} = this;
     if (time < start || time > end) return;
     const size = Math.max(2, Math.min(3.4, 0.6 * this.radius));
-    let count = 0;
+    const paths = {request: new Path2D(), reply: new Path2D(), lost: new Path2D()};
     for (let k = 0; k < sent.length && sent[k] <= time; k++) {
       const lost = fate[k] === FATES.lost;
       const last = lost ? Math.max(until[k], sent[k] + 0.5 * typical) : until[k];
@@ -207,19 +225,16 @@ class Network {
       const share = Math.min(1, whole > 0 ? (time - sent[k]) / whole : 1);
       const x = px[from[k]] + share * (px[to[k]] - px[from[k]]);
       const y = py[from[k]] + share * (py[to[k]] - py[from[k]]);
-      context.beginPath();
-      context.arc(x, y, size, 0, 2 * Math.PI);
-      if (what[k] === REQUEST || lost) {
-        context.fillStyle = this.colours.lines[lost ? 1 : 2];
-        context.fill();
-      } else {
-        context.lineWidth = 1.6;
-        context.strokeStyle = this.colours.lines[2];
-        context.stroke();
-      }
-      count++;
+      const path = paths[lost ? "lost" : what[k] === REPLY ? "reply" : "request"];
+      path.moveTo(x + size, y);
+      path.arc(x, y, size, 0, 2 * Math.PI);
     }
-    this.underWay = count;
+    context.lineWidth = 1.6;
+    context.strokeStyle = context.fillStyle = this.colours.lines[2];
+    context.fill(paths.request);
+    context.stroke(paths.reply);
+    context.fillStyle = this.colours.lines[1];
+    context.fill(paths.lost);
   }
 
   /** The agent nearest to a place on the canvas, if it is near. */
