@@ -294,7 +294,7 @@ class Opened:
         """The traces of a chart, as lists."""
         place = f"#{article} [data-chart={name}]"
         self.page.locator(place).scroll_into_view_if_needed()
-        self.page.wait_for_function(f"document.querySelector('{place}').data")
+        self.page.wait_for_selector(f"{place}[data-drawn]")
         return self(
             f"document.querySelector('{place}').data.map(t => ({{name: t.name, type: t.type, "
             "x: Array.from(t.x), y: Array.from(t.y), z: t.z}))"
@@ -354,7 +354,7 @@ def test_a_click_shows_the_agents_messages(evil_page, evil):
     # Names are text, also those that would be scripts.
     assert page.locator("#p0 .agent h3").inner_text() == f"Agent {EVIL} 2"
     sends = events[(events["kind"] == "send") & (events[["agent", "peer"]] == 2).any(axis=1)]
-    shown = page.locator("#p0 .agent .scroll tbody tr")
+    shown = page.locator("#p0 .messages .scroll tbody tr")
     assert shown.count() == len(sends) > 5
     first = shown.first.locator("td").all_inner_texts()
     out = sends["agent"].iloc[0] == 2

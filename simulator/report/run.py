@@ -44,7 +44,7 @@ def run_item(source: Source, result: Result, *, key: str, share: int, window: fl
     times, models = stages(result, frames)
     shades = list(colourings(result, times, models, layout.agents))
     notes = _notes(result, len(times), layout)
-    data: dict[str, Any] = {"type": "run", "key": key, "title": _title(result)}
+    data: dict[str, Any] = {"type": "run", "key": key, "title": _title(source, share)}
     data["trace"], thin = _trace(result)
     notes["error"] += thin
     data["metrics"] = _metrics(result)
@@ -78,7 +78,7 @@ def run_item(source: Source, result: Result, *, key: str, share: int, window: fl
         for name in (source.manifest["plugins"] or {}).get("references", ())
     )
     data["inspect"] = f"python -m simulator inspect {shlex.quote(str(source.folder))}"
-    title = _title(result)
+    title = data["title"]
     html = fill(
         "run.html",
         key=key,
@@ -99,9 +99,11 @@ def run_item(source: Source, result: Result, *, key: str, share: int, window: fl
     return Item(html, data, title)
 
 
-def _title(result: Result) -> str:
-    summary = result.summary
-    return f"{summary['name']}, seed {summary['seed']}"
+def _title(source: Source, share: int) -> str:
+    """The run's name and seed; beside others the name of its folder, which is its own."""
+    summary = source.manifest["summary"]
+    name = summary["name"] if share == 1 else source.folder.name
+    return f"{name}, seed {summary['seed']}"
 
 
 def _notes(result: Result, frames: int, layout: Layout) -> dict[str, list[str]]:

@@ -6,7 +6,8 @@ const WHAT = ["request", "reply", "hello", "round"];
 
 class AgentPanel {
   constructor(section, run, network) {
-    this.node = section.querySelector(".agent");
+    this.node = section.querySelector("aside.agent");
+    this.more = section.querySelector(".agent.messages");
     this.run = run;
     this.network = network;
     this.field = el("input", {type: "text", size: 8, placeholder: "name", onchange: () => this.find(this.field.value)});
@@ -25,6 +26,7 @@ class AgentPanel {
   find(text) {
     const wanted = text.trim();
     for (let i = 0; i < this.network.n; i++) if (this.name(i) === wanted) return this.show(i);
+    this.more.replaceChildren();
     this.node.replaceChildren(el("p", {className: "note"}, wanted ? `No agent ${wanted} is drawn.` : ""));
   }
 
@@ -41,12 +43,13 @@ class AgentPanel {
   show(i) {
     this.network.select(i);
     this.field.value = i < 0 ? "" : this.name(i);
+    this.more.replaceChildren(...(i < 0 ? [] : this.messages(i)));
     if (i < 0) {
       this.node.replaceChildren(el("p", {className: "note"}, "No agent is chosen."));
       return;
     }
     this.node.replaceChildren(
-      el("h3", {}, `Agent ${this.name(i)}`), this.figures(i), ...this.course(i), ...this.neighbours(i), ...this.messages(i),
+      el("h3", {}, `Agent ${this.name(i)}`), this.figures(i), ...this.course(i), ...this.neighbours(i),
     );
   }
 

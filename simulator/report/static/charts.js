@@ -43,6 +43,7 @@ class Chart {
     Plotly.react(this.node, data, layout, CONFIG);
     if (!this.ready) {
       this.ready = true;
+      this.node.dataset.drawn = "";
       drawn.add(this);
       this.listeners.forEach(([event, listener]) => this.node.on(event, listener));
       this.node.on("plotly_afterplot", () => this.placeCursor());
@@ -87,6 +88,7 @@ function layoutOf(colours, x, y, more = {}) {
     tickcolor: colours.grid,
     automargin: true,
     exponentformat: "power",
+    ...(given.type === "log" ? {nticks: 6} : {}),
     ...(typeof given === "string" ? {title: {text: given, standoff: 8}} : given),
   });
   return {
