@@ -13,6 +13,7 @@ from simulator import __version__
 from simulator.cli import options
 from simulator.cli.inspect import inspect_command, trace_command
 from simulator.cli.options import hush, out_option, plugin_option, set_option
+from simulator.cli.report import animate_command, report_command
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
 
@@ -35,6 +36,7 @@ def commands(debug: bool) -> None:
       python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator report results/moons-1632f351 --open
       python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
@@ -44,6 +46,8 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(report_command)
+commands.add_command(animate_command)
 commands.add_command(inspect_command)
 commands.add_command(trace_command)
 
@@ -58,6 +62,7 @@ commands.add_command(trace_command)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+@click.option("--report", is_flag=True, help="Make a page of the result too: report.html.")
 def run_command(
     scenario_file: Path,
     settings: tuple[str, ...],
@@ -68,6 +73,7 @@ def run_command(
     as_json: bool,
     quiet: bool,
     figures: bool,
+    report: bool,
 ) -> None:
     """Run one scenario and store its result below --out.
 
@@ -84,6 +90,10 @@ def run_command(
     from simulator.sweeps.work import Run, noting, unfinished
 
     hush(quiet)
+    if report:
+        from simulator.report.page import plotly_script, write_page
+
+        plotly_script()  # said before a long run, if it is missing
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
@@ -109,6 +119,8 @@ def run_command(
         )
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
+        if report:
+            write_page([folder], plugins=scenario.plugins)
         _report(manifest, folder, reused, as_json, quiet)
 
 

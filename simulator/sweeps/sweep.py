@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import SimulatorError
-from simulator.store.checked import hash_of
+from simulator.store.checked import describe, hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
@@ -154,6 +154,7 @@ def write_tables(computed: Computed, folder: Path, what: str, **frames: pd.DataF
         "runs": [place.name for place in computed.folders],
         "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
         "software": software(),
+        "files": describe(folder),
     }
     write_manifest(folder, manifest)
 
