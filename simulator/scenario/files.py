@@ -20,7 +20,7 @@ from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
 from simulator.scenario.messages import Mistake, dotted, mistakes, shown
-from simulator.scenario.overrides import apply_overrides, parse_override
+from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
 
@@ -31,6 +31,7 @@ __all__ = [
     "read_scenario",
     "scenario_files",
     "scenario_hash_payload",
+    "scenario_values",
 ]
 
 #: PyYAML reads some 100 kB a second; a scenario has one or two.
@@ -39,9 +40,11 @@ MAX_BYTES = 500_000
 
 # --- reading ------------------------------------------------------------------------------------
 def read_scenario(
-    path: str | os.PathLike[str], overrides: Mapping[str, Any] | None, schema: type[Scenario]
+    given: str | os.PathLike[str] | Mapping[str, Any],
+    overrides: Mapping[str, Any] | None,
+    schema: type[Scenario],
 ) -> Scenario:
-    """Read, override and validate a scenario file.
+    """Read, override and validate a scenario file, or its content as a dictionary.
 
     ``overrides`` maps dotted keys to values: ``{"seed": 3, "network.latency.mean": "80 ms"}``.
     ``schema`` knows all kinds that there are.  Files that the scenario
@@ -49,32 +52,49 @@ def read_scenario(
 
     Raises ScenarioError with one line a mistake.
     """
-    path = Path(path)
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
+    if isinstance(given, Mapping):
+        path, source = Path("scenario"), Source(None, YamlText(_plain(given), complete=True))
+    else:
+        path = Path(given)
+        source = Source(path, read_yaml(read_scenario_text(path)))
+    values = source.text.value
     if not source.text.complete:
         raise source.error([])
-    if not isinstance(given, dict):
-        what = "is empty" if given is None else f"holds {shown(given)}"
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else f"holds {shown(values)}"
         raise source.error(
             [Mistake((), f"must be keys and values such as task and stop, but {what}")]
         )
-    source.overridden, found = apply_overrides(given, overrides or {}, schema.algorithm_keys)
-    given.setdefault("name", _default_name(path))
+    source.overridden, found = apply_overrides(values, overrides or {}, schema.algorithm_keys)
+    values.setdefault("name", _default_name(path))
     try:
-        scenario = schema.model_validate(given, context={"folder": path.parent})
+        scenario = schema.model_validate(values, context={"folder": path.parent})
     except ValidationError as error:
-        found += mistakes(error, given, source.overridden, schema)
+        found += mistakes(error, values, source.overridden, schema)
     if found or source.text.faults:
         raise source.error(found)
     return scenario
 
 
-class Source:
-    """Where the values of a scenario come from: a place in its file, or an override."""
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A dictionary as a file could have given it, and a copy that may be changed."""
+    values = {}
+    for key, value in given.items():
+        try:
+            values[key] = plain(value)
+        except ValueError as error:
+            raise ScenarioError(f"scenario: {key}: {error}") from None
+    return values
 
-    def __init__(self, path: Path, text: YamlText):
-        self.name, self.text = _printable(path), text
+
+class Source:
+    """Where the values of a scenario come from: a place in its file, or an override.
+
+    Without a file they come from Python, and have no place.
+    """
+
+    def __init__(self, path: Path | None, text: YamlText):
+        self.name, self.text = None if path is None else _printable(path), text
         self.overridden: set[KeyPath] = set()
 
     def error(self, found: list[Mistake]) -> ScenarioError:
@@ -94,6 +114,8 @@ class Source:
 
     def _line(self, position: Position, path: KeyPath, message: str) -> str:
         key = f"{dotted(path)}: " if path else ""
+        if self.name is None:
+            return f"scenario: {key}{message}"
         return f"{self.name}:{position.line}:{position.column}: {key}{message}"
 
     def _override(self, mistake: Mistake) -> KeyPath | None:
@@ -167,6 +189,11 @@ def dump_scenario(scenario: Scenario, files: Mapping[Path, str] | None = None) -
     names = files or {}
     tree = _tree(scenario, lambda path: names.get(path, str(path.absolute())))
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
+
+
+def scenario_values(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as a dictionary with all defaults; reading it gives the same scenario."""
+    return _tree(scenario, lambda path: str(path.absolute()))
 
 
 class _Dumper(yaml.SafeDumper):

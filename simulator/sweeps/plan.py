@@ -95,7 +95,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     schema = schema_for(load_plugins(plugins))
     if request.runs > request.max_runs:
         raise ScenarioError(
-            f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
+            f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
     target = None if request.target is None else TargetLevel.parse(request.target, schema)

@@ -128,19 +128,25 @@ class DirectJob:
             return Failed(reason_for(error))
 
 
+def tied_here(scenario: Scenario) -> bool:
+    """Is its plugin a class or a module that only this process knows?"""
+    plugins: Plugins | None = scenario.plugins
+    return plugins is not None and plugins.files is None
+
+
 def require_travel(scenario: Scenario) -> None:
     """Refuse to send a scenario away whose plugin is known to this process only."""
-    plugins: Plugins | None = scenario.plugins
-    if plugins is not None and plugins.files is None:
+    if tied_here(scenario):
+        names = ", ".join(scenario.plugins.references)
         raise SimulatorError(
-            f"{', '.join(plugins.references)}: classes and modules that are given from Python run "
+            f"{names}: classes and modules that are given from Python run "
             "in this process only: use jobs=1, or put them into a file and give its path"
         )
 
 
 def pack(scenario: Scenario) -> RunJob | DirectJob:
     """Make a run ready to travel."""
-    if scenario.plugins is not None and scenario.plugins.files is None:
+    if tied_here(scenario):
         return DirectJob(scenario)
     names = input_names(scenario)
     files = {name: _content(path) for path, name in names.items()}
