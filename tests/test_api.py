@@ -263,3 +263,49 @@ def test_progress_in_a_notebook(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "IPython", fake)
     run(TINY)
     assert shown[-1].startswith("tiny: 100%")
+
+
+# --- held-out error for regression ----------------------------------------------------------------
+@pytest.fixture(scope="module")
+def regression(folder) -> Result:
+    """Lines with a height of their own: agents differ in the intercept alone."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"agent": np.repeat(np.arange(4), 12), "x": rng.normal(size=48)})
+    table["y"] = 2 * table["x"] + 5 + 0.3 * table["agent"] + rng.normal(size=48)
+    task = {"kind": "files", "train": table[::3], "test": table[1::3][:-2], "intercept": True}
+    stop = {"time": 50, "metric": "test_error", "below": "90%"}
+    scenario = {"name": "lines", "task": task, "graph": nx.cycle_graph(4), "stop": stop}
+    return run({**scenario, "algorithm": {"alpha": 0.8}}, progress=False)
+
+
+def test_the_test_error_is_the_mean_square_on_own_test_points(regression):
+    test, models = regression.problem.test, regression.models
+    errors = [np.mean((X @ theta - y) ** 2) for (X, y), theta in zip(test, models, strict=True)]
+    assert regression.agents["test_error_final"].to_numpy() == pytest.approx(errors)
+    final = regression.summary["metrics"]["final"]["test_error"]
+    assert final == pytest.approx(np.mean(errors)) == regression.trace["test_error"].iloc[-1]
+    assert regression.summary["target"]["time"] is not None
+    assert not regression.summary["target"]["exact"]
+    assert regression.plot().axes[0].get_ylabel() == "mean squared error\non test points"
+
+
+def test_an_intercept_is_a_feature_that_is_one(regression):
+    problem = regression.problem
+    for X, _ in (*problem.data, *problem.test):
+        assert (X[:, -1] == 1).all()
+    slope, height = np.polyfit(problem.data[0][0][:, 0], problem.data[0][1], 1)
+    assert problem.solitary[0] == pytest.approx([slope, height], abs=1e-8)
+
+
+def test_an_intercept_that_is_there_already():
+    table = pd.DataFrame({"agent": [0, 1], "intercept": [1, 1], "y": [2.0, 3.0]})
+    task = {"kind": "files", "train": table, "intercept": True}
+    with pytest.raises(ScenarioError, match="has a column 'intercept' already"):
+        build_problem({**OWN, "task": task, "graph": nx.path_graph(2)})
+
+
+def test_the_test_error_of_means():
+    table = pd.DataFrame({"agent": [0, 0, 1], "y": [1.0, 3.0, 5.0]})
+    task = {"kind": "files", "train": table, "test": table, "features": []}
+    result = run({**OWN, "task": task, "graph": nx.path_graph(2)}, progress=False)
+    assert result.summary["metrics"]["solitary"]["test_error"] == pytest.approx(0.5)

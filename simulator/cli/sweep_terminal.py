@@ -31,6 +31,7 @@ _HEADINGS = {
     "bytes": "bytes",
     "l2_error": "final L2 error",
     "accuracy": "final accuracy",
+    "test_error": "final test error",
     "distance": "final distance",
 }
 _MOST_ROWS = 40

@@ -19,10 +19,11 @@ from simulator.runs.run import Row
 from simulator.scenario.schema import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.
-_ERRORS = ("l2_error", "accuracy", "distance", "objective")
+_ERRORS = ("l2_error", "accuracy", "test_error", "distance", "objective")
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
+    "test_error": "test error",
     "distance": "distance to optimum",
     "objective": "objective",
     "gap": "gap",

@@ -39,8 +39,6 @@ __all__ = [
 
 #: Of the values of a key, an outline checks so many.
 _OUTLINED = 100
-#: Metrics that do not measure from the optimum of a run's own objective.
-_ABSOLUTE = ("l2_error", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -255,14 +253,16 @@ def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Sce
     """What is measured from the optimum compares only sides that have the same one."""
     assert request.vary is not None
     key, values = request.vary
-    if target.metric in _ABSOLUTE:
+    # Those that mean something for baselines do not measure from a run's own optimum.
+    absolute = [kind for kind, metric in loaded[0].stop.known.items() if metric.of_baselines]
+    if target.metric in absolute:
         return
     for number, scenario in enumerate(loaded):
         if _optimum(loaded[number - number % len(values)]) != _optimum(scenario):
             raise ScenarioError(
                 f"--target {request.target}: the sides of --vary {key} have different optima, so "
                 f"that {target.metric} measures different things; allowed: "
-                f"{', '.join(_ABSOLUTE)}, like --target l2_error=0.1"
+                f"{', '.join(absolute)}, like --target l2_error=0.1"
             )
 
 
