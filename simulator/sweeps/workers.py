@@ -26,6 +26,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -209,6 +210,10 @@ class Here:
         pass
 
 
+#: New ones, with nothing of this process but what they are given.
+_PROCESSES: BaseContext = multiprocessing.get_context("spawn")
+
+
 class LocalCrew:
     """A pool of processes on this machine; a context manager."""
 
@@ -219,7 +224,7 @@ class LocalCrew:
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
             max_workers=self.slots,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=_PROCESSES,
             initializer=_prepare_worker,
         )
 
