@@ -6,6 +6,8 @@
 """
 
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for editors and type checkers; see below
@@ -48,8 +50,20 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
+def require_own_agents() -> None:
+    """Say in one line that another package has the name of ours, before Python says it in many."""
+    spec = find_spec("agents")
+    home = None if spec is None or spec.origin is None else Path(spec.origin).parent
+    if home is None or not (home / "rule.py").exists():
+        raise ImportError(
+            f"another package called 'agents', in {home}, hides the one of murmuration: "
+            "install murmuration into an environment of its own"
+        )
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
+        require_own_agents()
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -15,7 +15,7 @@ ROOMS = re.findall(
     r"^\| `simulator/(\w+)/` \|", (ROOT / "docs/design.md").read_text(), re.MULTILINE
 )
 #: Single files: what everybody may use, and what uses everybody.
-FLOOR, ROOF = ("errors", "machine", "seeds"), ("__init__", "__main__")
+FLOOR, ROOF = ("errors", "machine", "seeds", "shipped"), ("__init__", "__main__")
 FILES = sorted(
     path.relative_to(ROOT)
     for package in ("agents", "simulator")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
 from simulator.runs.results import load_result, save_result
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.stopwatch import Stopwatch
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.work import Run, unfinished
@@ -136,8 +136,7 @@ def run(
         return _shown(Result, load_result(kept.store, loaded, kept.place))
     if kept is not None:
         kept.store.check_writable()
-    started = time.perf_counter()
-    with run_progress(loaded, progress) as show:
+    with run_progress(loaded, progress) as show, Stopwatch() as watch:
         result = running.run(loaded, progress=show)
     if kept is not None:
         from simulator.figures.run import draw_run
@@ -146,7 +145,7 @@ def run(
             kept.store,
             result,
             full_hash=kept.full_hash,
-            wall_time=time.perf_counter() - started,
+            wall_time=watch.seconds,
             draw=draw_run,
             force=force,
         )

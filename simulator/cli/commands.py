@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
+from simulator.cli.examples import example_command
 from simulator.cli.options import hush, out_option, plugin_option, set_option
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.sweep import compare_command, sweep_command
@@ -43,6 +43,7 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(example_command)
 
 
 @commands.command("run")
@@ -77,6 +78,7 @@ def run_command(
     """
     from simulator.runs.results import complete_figures, save_result
     from simulator.runs.run import run
+    from simulator.runs.stopwatch import Stopwatch
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 
@@ -93,17 +95,19 @@ def run_command(
         from simulator.cli.terminal import run_progress
 
         store.check_writable()
-        started = time.perf_counter()
-        with run_progress(scenario, visible=not (quiet or as_json)) as progress:
+        visible = not (quiet or as_json)
+        with run_progress(scenario, visible) as progress, Stopwatch() as watch:
             result = run(scenario, progress=progress)
         folder = save_result(
             store,
             result,
             full_hash=task.full_hash,
-            wall_time=time.perf_counter() - started,
+            wall_time=watch.seconds,
             draw=_draw_run if figures else None,
             force=force,
         )
+        if visible and watch.compiling > 5:
+            click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
         _report(manifest, folder, reused, as_json, quiet)
@@ -141,11 +145,12 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     from simulator.errors import ScenarioError
     from simulator.paper.choices import is_choices, load_choices
     from simulator.runs.plugins import load_plugins
+    from simulator.shipped import expanded
     from simulator.sweeps.plan import make_plan, read_request
 
     loaded = load_plugins(plugins)
     wrong = 0
-    for file in files:
+    for file in expanded(files):
         try:
             if is_choices(file):
                 load_choices(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -17,11 +18,28 @@ def _named(context: click.Context, option: click.Parameter, value: Path | str) -
 def hush(quiet: bool) -> None:
     """``--quiet``: no notes either."""
     if quiet:
+        import os
         import warnings
+
+        os.environ["MURMURATION_QUIET"] = "1"  # worker processes have it too
 
         from simulator.errors import StoreWarning
 
         warnings.simplefilter("ignore", StoreWarning)
+
+
+def name_commands(commands: click.Group, called: str) -> str:
+    """The name by which the program was called, which its help texts show from then on."""
+    name = "murmuration" if Path(called).stem == "murmuration" else "python -m simulator"
+    for command in (commands, *commands.commands.values()):
+        if command.help is not None:
+            command.help = re.sub(
+                r"^( +)(python -m simulator|murmuration) ",
+                rf"\1{name} ",
+                command.help,
+                flags=re.MULTILINE,
+            )
+    return name
 
 
 out_option = click.option(

@@ -31,6 +31,7 @@ from simulator.scenario.algorithm import Algorithm, blocks
 from simulator.scenario.kinds import BASES, Kinds, Task
 from simulator.scenario.laws import LAWS
 from simulator.scenario.schema import Scenario, scenario_type
+from simulator.shipped import found as shipped
 from simulator.theory.metrics import METRICS
 
 #: All kinds that are built in.
@@ -234,7 +235,7 @@ def place_in(plugins: Plugins | None, error: BaseException) -> str | None:
 # --- importing ----------------------------------------------------------------------------------
 def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
     """A module by its file or name, and the files that came with it from the same folder."""
-    path = Path(reference)
+    path = shipped(Path(reference))
     try:
         if path.suffix != ".py":
             module = importlib.import_module(reference)

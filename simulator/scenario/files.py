@@ -23,6 +23,7 @@ from simulator.scenario.messages import Mistake, dotted, mistakes, shown
 from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
+from simulator.shipped import found as shipped
 
 __all__ = [
     "dump_scenario",
@@ -55,7 +56,7 @@ def read_scenario(
     if isinstance(given, Mapping):
         path, source = Path("scenario"), Source(None, YamlText(_plain(given), complete=True))
     else:
-        path = Path(given)
+        path = shipped(Path(given))
         source = Source(path, read_yaml(read_scenario_text(path)))
     values = source.text.value
     if not source.text.complete:

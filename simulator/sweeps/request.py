@@ -36,6 +36,7 @@ from simulator.scenario.overrides import plain, repeated
 from simulator.scenario.quantities import in_base_unit
 from simulator.scenario.schema import Scenario, read_level
 from simulator.scenario.yaml_positions import plain_value, read_yaml
+from simulator.shipped import found as shipped
 
 Grid = dict[str, list[Any]]
 #: A key and the values to try, by the side that has them.
@@ -181,6 +182,7 @@ def read_request(path: Path | Mapping[str, Any]) -> Request:
     """A sweep file, or a scenario to be swept, which may be a dictionary."""
     if not isinstance(path, Path):
         return Request(base=path)
+    path = shipped(path)
     source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():

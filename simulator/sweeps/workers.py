@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
@@ -35,6 +34,7 @@ from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
 from simulator.runs.run import Result, run
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
 from simulator.store.drafts import scratch, sweep_up_scratch
@@ -81,10 +81,10 @@ class RunJob:
                     path.write_bytes(content)
                 plugins = _unpack_plugins(self, folder)
                 scenario = load_scenario(folder / "scenario.yaml", plugins=plugins)
-                started = time.perf_counter()
-                result = run(scenario)
+                with Stopwatch() as watch:
+                    result = run(scenario)
                 # The caller has the scenario, whose class is made to measure and can't travel.
-                return Done(_without_scenario(result), time.perf_counter() - started)
+                return Done(_without_scenario(result), watch.seconds)
             except Exception as error:
                 # The worker's folder has another name each time; the reason must not.
                 return Failed(reason_for(error).replace(f"{folder}{os.sep}", ""))
@@ -123,8 +123,9 @@ class DirectJob:
     def execute(self) -> Outcome:
         """Run it."""
         try:
-            started = time.perf_counter()
-            return Done(run(self.scenario), time.perf_counter() - started)
+            with Stopwatch() as watch:
+                result = run(self.scenario)
+            return Done(result, watch.seconds)
         except Exception as error:
             return Failed(reason_for(error))
 
