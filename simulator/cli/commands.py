@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,16 @@ import click
 from simulator import __version__
 from simulator.cli import options
 from simulator.cli.examples import example_command
-from simulator.cli.options import hush, out_option, plugin_option, set_option
+from simulator.cli.options import (
+    figure_options,
+    hush,
+    look_of,
+    out_option,
+    plugin_option,
+    set_option,
+)
 from simulator.cli.reproduce import reproduce_command
+from simulator.cli.stored import draw_command, list_command, show_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
@@ -44,6 +53,9 @@ commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
 commands.add_command(example_command)
+commands.add_command(list_command)
+commands.add_command(show_command)
+commands.add_command(draw_command)
 
 
 @commands.command("run")
@@ -56,6 +68,7 @@ commands.add_command(example_command)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+@figure_options
 def run_command(
     scenario_file: Path,
     settings: tuple[str, ...],
@@ -66,6 +79,7 @@ def run_command(
     as_json: bool,
     quiet: bool,
     figures: bool,
+    **look: Any,
 ) -> None:
     """Run one scenario and store its result below --out.
 
@@ -83,14 +97,15 @@ def run_command(
     from simulator.sweeps.work import Run, noting, unfinished
 
     hush(quiet)
+    draw = _drawing(look) if figures else None
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
     reused = not force and not unfinished([task])
     if reused:
         folder = task.place
-        if figures:
-            complete_figures(store, scenario, folder, _draw_run)
+        if draw is not None:
+            complete_figures(store, scenario, folder, draw, again=_asked(look))
     else:
         from simulator.cli.terminal import run_progress
 
@@ -103,7 +118,7 @@ def run_command(
             result,
             full_hash=task.full_hash,
             wall_time=watch.seconds,
-            draw=_draw_run if figures else None,
+            draw=draw,
             force=force,
         )
         if visible and watch.compiling > 5:
@@ -113,11 +128,21 @@ def run_command(
         _report(manifest, folder, reused, as_json, quiet)
 
 
-def _draw_run(result: Result, folder: Path) -> None:
-    """The figures of a run; Matplotlib is imported here, when there is something to draw."""
-    from simulator.figures.run import draw_run
+def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
+    """What draws the figures of a run, as the options want them."""
+    look = look_of(**options)
 
-    draw_run(result, folder)
+    def draw(result: Result, folder: Path) -> None:
+        from simulator.figures.run import draw_run
+
+        draw_run(result, folder, look)
+
+    return draw
+
+
+def _asked(options: dict[str, Any]) -> bool:
+    """Were figures asked for that may not be those which are there?"""
+    return options != {"formats": "png", "metric": None, "labels": (), "width": None}
 
 
 def _report(
@@ -165,18 +190,33 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
 
 
 @commands.command("schema")
+@click.option(
+    "--of",
+    "kind",
+    type=click.Choice(["scenario", "sweep", "choices"]),
+    default="scenario",
+    show_default=True,
+    help="The kind of file.",
+)
 @plugin_option
-def schema_command(plugins: tuple[str, ...]) -> None:
-    """Print the JSON Schema of scenario files, for editors.
+def schema_command(kind: str, plugins: tuple[str, ...]) -> None:
+    """Print the JSON Schema of scenario files, for editors; or of sweep files or choices.
 
     \b
-    Example:
+    Examples:
       python -m simulator schema > scenarios/scenario.schema.json
+      python -m simulator schema --of sweep > scenarios/sweep.schema.json
+      python -m simulator schema --of choices > scenarios/paper/choices.schema.json
     """
+    from simulator.paper.schema import choices_schema
     from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
+    from simulator.sweeps.schema import sweep_schema
 
-    schema = json_schema(schema_for(load_plugins(plugins)))
+    if kind == "scenario":
+        schema = json_schema(schema_for(load_plugins(plugins)))
+    else:
+        schema = sweep_schema() if kind == "sweep" else choices_schema()
     click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
 
 

@@ -25,11 +25,11 @@ def example_command(name: str | None) -> None:
         for each, path in known.items():
             click.echo(_folded(each, story(path), wide))
         return
-    path = known.get(name.removeprefix("scenarios/").removesuffix(".yaml"))
-    if path is None:
+    wanted = known.get(name.removeprefix("scenarios/").removesuffix(".yaml"))
+    if wanted is None:
         hint = did_you_mean(name, known)
         raise SimulatorError(f"example {name}: not shipped;{hint} allowed: {', '.join(known)}")
-    click.echo(example(path), nl=False)
+    click.echo(example(wanted), nl=False)
 
 
 def _folded(name: str, text: str, wide: int) -> str:

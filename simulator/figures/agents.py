@@ -54,7 +54,7 @@ def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Float
     assert places is not None
     values, what = model_colours([models for _, models in panels])
     every = np.concatenate(values)
-    low, high = np.quantile(every, [0.02, 0.98])  # one odd model must not take all the colours
+    low, high = np.quantile(every, [0.1, 0.9])  # one odd model must not take all the colours
     axes = _panels(figure, len(panels))
     step = -(-len(places) // POINTS)
     points: Any = None

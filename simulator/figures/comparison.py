@@ -118,7 +118,8 @@ def _all_sides(figure: Figure, comparison: Comparison, metric: str, look: Look) 
         stage_lines(axis, comparison.runs, metric)
         if comparison.runs["target"].eq(metric).any() and len(levels):
             what = "target" if len(levels) == 1 else "target (mean over seeds)"
-            axis.axhline(float(np.mean(levels)), color=GREY, linestyle=":", label=what)
+            level = float(np.mean(levels))
+            axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
         if _needs_log(comparison, x):
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(PLAIN)
@@ -287,10 +288,9 @@ def _phase_diagram(
         bar.ax.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
         bar.ax.yaxis.minorticks_off()
-        bar.set_label(f"{name} of {other} / {first}")
+        bar.set_label(f"{other} / {first}")
     seeds = comparison.runs["seed"].nunique()
-    what = f"blue: {first} needs less; red: {other};{chr(10) if look.narrow else ' '}"
-    what += f"grey: undecided at 95 % ({seeds} seeds)"
+    what = f"blue: {first} needs less; red: {other}; grey: undecided at 95 % ({seeds} seeds)"
     if comparison.tuning is not None:
         tuned = comparison.tuning[[comparison.vary[0], "knob"]].drop_duplicates()
         words = [

@@ -12,7 +12,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simulator.figures.style import LOOKS, Look, keep
+from simulator.figures.style import LOOKS, Look, keep, title
 from simulator.figures.sweep import select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label
@@ -59,9 +59,8 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
             va="top", fontweight="bold", transform=axes[0].transAxes,
         )  # fmt: skip
     seeds = frontier.runs["seed"].nunique()
-    between = "\n" if look.narrow else " "
-    what = f"geometric means and paired 95 % intervals{between}over {seeds} seeds"
-    figure.suptitle(f"{frontier.name}: {what}; lower left is better")
+    what = f"geometric means and paired 95 % intervals over {seeds} seeds"
+    title(figure, f"{frontier.name}: {what}; lower left is better")
     yield "frontier", figure
 
 

@@ -19,6 +19,7 @@ from simulator.figures.style import (
     STYLE,
     Look,
     keep,
+    title,
 )
 from simulator.problem.problem import Floats
 from simulator.problem.tasks.linear_classification import LinearClassification
@@ -55,7 +56,7 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
     if isinstance(task, MeanEstimation):
         figure = look.picture(2.6 if look.narrow else 1.5)
         assert result.problem.vectors is not None
-        one = [(title, models[:, 0]) for title, models in _stages(result)]
+        one = [(stage, models[:, 0]) for stage, models in _stages(result)]
         moon_panels(figure, result.problem.vectors, one)
         yield "models", figure
     elif isinstance(task, LinearClassification):
@@ -115,24 +116,24 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
             axes[1].set_ylabel("")
             axes[1].tick_params(labelleft=False)
     grid[0, 0].legend(loc="best")
-    figure.suptitle(_title(result))
+    title(figure, _title(result))
 
 
 def _stages(result: Result) -> list[tuple[str, Floats]]:
     """True, solitary, final and best models, as far as they are known."""
     problem = result.problem
     stages: list[tuple[str, Floats | None]] = [
-        ("true models" if problem.p > 1 else "true means", problem.targets),
+        ("true means" if problem.data.X is None else "true models", problem.targets),
         ("solitary models", problem.solitary),
         (f"models at {result.summary['simulated_time']:.4g} s", result.models),
         ("optimum", result.optimum),
     ]
-    return [(title, models) for title, models in stages if models is not None]
+    return [(stage, models) for stage, models in stages if models is not None]
 
 
 def _title(result: Result) -> str:
     summary = result.summary
-    title = f"{summary['name']}: {summary['algorithm']}"
+    text = f"{summary['name']}: {summary['algorithm']}"
     if result.scenario.algorithm.rule is not None:
-        title += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
-    return f"{title}, {summary['agents']:,} agents"
+        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
+    return f"{text}, {summary['agents']:,} agents"

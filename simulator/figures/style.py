@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps
+from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
@@ -164,6 +165,18 @@ def keep(pictures: Iterable[tuple[str, Figure]], folder: Path, look: Look) -> No
     for name, figure in pictures:
         for ending in look.formats:
             figure.savefig(folder / f"{name}.{ending}", metadata=about.get(ending))
+
+
+def wrapped(text: str, inches: float, size: float = 8) -> str:
+    """A text in lines that fit, each of the given lines by itself."""
+    most = max(12, int(inches * 72 / (0.53 * size)))
+    return "\n".join(textwrap.fill(line, most) for line in text.split("\n"))
+
+
+def title(figure: Figure, text: str) -> None:
+    """Above all panels, in as many lines as it needs."""
+    size = rcParams["font.size"]
+    figure.suptitle(wrapped(text, figure.get_figwidth() - 0.2, size), fontsize=size)
 
 
 def shown_value(value: Any) -> str:

@@ -14,7 +14,17 @@ from matplotlib.figure import Figure
 
 from simulator.errors import ScenarioError
 from simulator.figures.run import AXES, SHOWN
-from simulator.figures.style import GREY, PLAIN, Look, keep, line_looks, shown_value, value_ticks
+from simulator.figures.style import (
+    GREY,
+    PLAIN,
+    Look,
+    keep,
+    line_looks,
+    shown_value,
+    title,
+    value_ticks,
+    wrapped,
+)
 from simulator.sweeps.request import label, tabled
 from simulator.sweeps.sweep import Sweep
 from simulator.sweeps.tables import STAGES
@@ -76,7 +86,7 @@ def telling(sweep: Sweep) -> str | None:
     if summary["time_to_target"].notna().any():
         return "time_to_target"
     found = {}
-    for name in sweep.metrics:
+    for name in [name for name in SHOWN if name in summary] or sweep.metrics:
         if name not in summary or not np.isfinite(summary[f"{name}_low"]).all():
             continue
         middle = summary[name].to_numpy()
@@ -120,8 +130,8 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str], lo
         if len(keys) == 2:
             axes[0].set_title(f"{look.words(keys[1])}: {label(row)}", loc="left")
     if keys or panels[0][0].get_legend_handles_labels()[1]:
-        title = look.words(keys[0]) if keys else None
-        panels[0][0 if look.narrow else 1].legend(title=title)
+        what = look.words(keys[0]) if keys else None
+        panels[0][0 if look.narrow else 1].legend(title=what)
     caption(figure, sweep)
 
 
@@ -256,12 +266,13 @@ def short(value: float, digits: int = 3) -> str:
 
 def ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str], look: Look) -> None:
     """The swept values along both axes."""
-    room = 0.7 * axis.get_figure().get_figwidth() / max(1, len(axis.get_figure().axes))
+    columns = axis.get_subplotspec().get_gridspec().ncols
+    room = 0.7 * axis.get_figure().get_figwidth() / columns
     value_ticks(axis, [look.side(keys[0], shown(v)) for v in axes[keys[0]]], room)
     rows = [look.side(keys[1], shown(v)) for v in axes[keys[1]]]
     axis.set_yticks(range(len(rows)), rows)
     axis.set_xlabel(look.words(keys[0]))
-    axis.set_ylabel(look.words(keys[1]))
+    axis.set_ylabel(wrapped(look.words(keys[1]), 0.3 * len(rows) + 0.5))
     axis.grid(visible=False)
 
 
@@ -274,4 +285,4 @@ def caption(figure: Figure, sweep: Sweep, more: str = "") -> None:
     """The sweep's name, and what is shown."""
     seeds = sweep.runs["seed"].nunique()
     what = f"mean and 95 % interval over {seeds} seeds" if seeds > 1 else "one seed"
-    figure.suptitle(f"{sweep.name}: {more or what}")
+    title(figure, f"{sweep.name}: {more or what}")

@@ -109,6 +109,9 @@ def load_choices(path: Path) -> Choices:
     if not isinstance(given, dict):
         what = f"must be blocks of choices: {', '.join(CHOICES)}"
         raise source.error([Mistake((), what)])
+    if "task" in given or "base" in given:
+        what = "a scenario: give it to run" if "task" in given else "a sweep file: give it to sweep"
+        raise source.error([Mistake((), f"this is {what}; choices have {', '.join(CHOICES)}")])
     found = list(_mistakes(given))
     if found or source.text.faults:
         raise source.error(found)

@@ -62,9 +62,13 @@ def _given(value: Any, key: KeyPath) -> Any:
         return path if key[-1] == "file" else {"kind": "file", "file": path}
     if key == ("task", "agents") and isinstance(value, list | tuple | pd.Index | pd.Series):
         return _kept("agents.txt", "".join(f"{name}\n" for name in value))
-    if isinstance(value, list | tuple):
-        return [_given(item, key) for item in value]
+    if isinstance(value, list | tuple) and any(map(_is_table, value)):
+        return [_given(item, key) for item in value]  # values of a sweep
     return value
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, pd.DataFrame | nx.Graph)
 
 
 def _table(table: pd.DataFrame) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from typing import Any, Self
 
-from numba.core import event
+from numba.core import event as _event
 
+event: Any = _event  # untyped
 #: Numba holds this lock while it compiles, and while it reads compiled code from its cache.
 _COMPILING = "numba:compiler_lock"
 
 
-class Stopwatch(event.Listener):  # type: ignore[misc]
+class Stopwatch(event.Listener):
     """A context manager: ``seconds`` without compiling, and ``compiling``."""
 
     def __init__(self) -> None:

@@ -66,6 +66,8 @@ def read_scenario(
         raise source.error(
             [Mistake((), f"must be keys and values such as task and stop, but {what}")]
         )
+    if (other := _of_another_kind(values)) is not None:
+        raise source.error([Mistake((), other)])
     source.overridden, found = apply_overrides(values, overrides or {}, schema.algorithm_keys)
     values.setdefault("name", _default_name(path))
     try:
@@ -75,6 +77,17 @@ def read_scenario(
     if found or source.text.faults:
         raise source.error(found)
     return scenario
+
+
+def _of_another_kind(values: dict[str, Any]) -> str | None:
+    """What is wrong with a file that is no scenario, but one of the other kinds that there are."""
+    if "task" in values:
+        return None
+    if {"base", "grid"} & values.keys():
+        return "this is a sweep file, not a scenario: give it to sweep or compare"
+    if {"mean_estimation", "linear_classification", "scalability"} & values.keys():
+        return "this is a file of choices, not a scenario: give it to reproduce --choices"
+    return None
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,6 +268,10 @@ def json_schema(scenarios: type[Scenario]) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a scenario file, for completion and checks in an editor."""
     schema = _lenient(scenarios.model_json_schema())
     schema["required"] = ["task", "stop"]  # name and, for the paper's tasks, graph have defaults
+    for block in schema["$defs"].values():
+        kind = block.get("properties", {}).get("kind", {})
+        if "const" in kind and "description" in block:
+            kind.setdefault("description", block["description"].split("\n")[0])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

@@ -32,7 +32,7 @@ from simulator.errors import ScenarioError
 from simulator.scenario.choice import kind_of
 from simulator.scenario.files import Source, read_scenario_text
 from simulator.scenario.messages import Mistake, did_you_mean, shown
-from simulator.scenario.overrides import plain, repeated
+from simulator.scenario.overrides import plain, repeated, with_ranges
 from simulator.scenario.quantities import in_base_unit
 from simulator.scenario.schema import Scenario, read_level
 from simulator.scenario.yaml_positions import plain_value, read_yaml
@@ -187,6 +187,9 @@ def read_request(path: Path | Mapping[str, Any]) -> Request:
     given = source.text.value
     if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
         return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
+    for block in ("grid", "vary"):
+        if isinstance(given.get(block), dict):
+            given[block] = {key: _ranged(values) for key, values in given[block].items()}
     found = _mistakes(given)
     if found or source.text.faults:
         raise source.error(found)
@@ -210,6 +213,15 @@ def read_request(path: Path | Mapping[str, Any]) -> Request:
         worlds=given.get("worlds", {}),
         places=places,
     )
+
+
+def _ranged(values: Any) -> Any:
+    """A list, or a range, with the values of all ranges in it; what is wrong is said later."""
+    try:
+        ranged = with_ranges(values if isinstance(values, list) else [values])
+    except ValueError:
+        return values
+    return ranged if isinstance(values, list) or ranged != [values] else values
 
 
 def _mistakes(given: dict[str, Any]) -> list[Mistake]:
