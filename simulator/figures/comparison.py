@@ -238,7 +238,7 @@ def _speedup_lines(
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(PLAIN)
         axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.margins(x=0.08, y=0.15)  # room for the numbers
+        axis.margins(x=0.14 if look.narrow else 0.08, y=0.15)  # room for the numbers
         value_ticks(axis, [shown(v) for v in comparison.axes[key]], 0.8 * look.width / shape[1])
         axis.set_xlabel(look.words(key))
         axis.set_title(title)

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.colors import LogNorm, Normalize, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
 from simulator.figures.run import AXES, SHOWN
@@ -202,11 +203,16 @@ def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str], look:
     for row, column, value in cells(values):
         bound = "≥ " if timed and late[row, column] else ""
         ends = low[row, column], high[row, column]
-        write(axis, image, row, column, value, bound, interval=ends)
+        text = ""
+        if np.isfinite(ends).all():
+            half = (ends[1] - ends[0]) / 2
+            text = f"{short(ends[0], 2)}–{short(ends[1], 2)}" if timed else f"± {short(half, 2)}"
+        write(axis, image, row, column, value, bound, interval=text)
     bar = figure.colorbar(image, ax=axis)
     bar.set_label(metric_words(sweep, measure, look))
     if wide:
         bar.ax.yaxis.set_major_formatter(PLAIN)
+        bar.ax.yaxis.set_minor_formatter(NullFormatter())
     seeds = sweep.runs["seed"].nunique()
     kind = "geometric mean" if timed else "mean"
     caption(figure, sweep, f"{kind} and 95 % interval over {seeds} seeds" if seeds > 1 else "")
@@ -241,20 +247,17 @@ def write(
     *,
     digits: int = 3,
     background: str | None = None,
-    interval: tuple[float, float] | None = None,
+    interval: str = "",
 ) -> None:
     """A cell's number and its interval, black on light colours and white on dark ones."""
     red, green, blue, _ = to_rgba(background or image.cmap(image.norm(value)))
     light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
     colour = "black" if light else "white"
-    known = interval is not None and np.isfinite(interval).all()
     place: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
-    up = 0.16 if known else 0
+    up = 0.16 if interval else 0
     axis.text(column, row + up, f"{bound}{short(value, digits)}", fontsize=7, **place)
-    if known:
-        assert interval is not None
-        text = "–".join(short(end, max(2, digits - 1)) for end in interval)
-        axis.text(column, row - 0.24, text, fontsize=5, **place)
+    if interval:
+        axis.text(column, row - 0.24, interval, fontsize=5, **place)
 
 
 def short(value: float, digits: int = 3) -> str:
