@@ -42,7 +42,7 @@ class GossipAgent:
         self.cumulative = None if peer_weights is None else list(accumulate(peer_weights))
         # The busiest calls, looked up once.
         self._put, self._refreshed, self.steps = world.send, world.refreshed, world.steps
-        self._sheet = world.sheets.take
+        self._sheet, self._handled, self._ticked = world.sheets.take, world.handled, world.ticked
         self.busy = False
         self.mailbox: deque[tuple[Message, int]] = deque()
 
@@ -66,12 +66,12 @@ class GossipAgent:
         while True:
             yield timeout(gap() / rate)
             u = uniform()
-            if not self.edges:
-                continue
             if self.busy:
-                self.world.skipped()
+                self.world.skipped(self.number)
             else:
-                self.tick(u)
+                self._ticked(self.number)
+                if self.edges:
+                    self.tick(u)
 
     def _choose(self, u: float) -> int:
         """The link that u in [0, 1) picks: uniformly, or in proportion to the weights."""
@@ -89,13 +89,17 @@ class GossipAgent:
         if self.busy:
             self.mailbox.append((message, edge))
         else:
-            self.handle(message, edge)
+            self._turn_to(message, edge)
+
+    def _turn_to(self, message: Message, edge: int) -> None:
+        self._handled(message)
+        self.handle(message, edge)
 
     def handle(self, message: Message, edge: int) -> None:
         """The agent is free and turns to a message."""
         raise NotImplementedError
 
-    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Message | None = None) -> None:
         """Send a message, with the number that belongs to it."""
         raise NotImplementedError
 
@@ -115,13 +119,14 @@ class GossipAgent:
             self.busy = False
             finish()
             while self.mailbox and not self.busy:
-                self.handle(*self.mailbox.popleft())
+                self._turn_to(*self.mailbox.popleft())
 
         self.busy = True
         self.env.timeout(duration).callbacks.append(done)
 
     def _solve(self) -> None:
         self.steps.solve(self.number)
+        self.world.solved(self.number)
 
 
 class Numbering(GossipAgent):
@@ -132,14 +137,14 @@ class Numbering(GossipAgent):
         self.sends = 0
         self.heard = [0] * len(self.edges)
 
-    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Message | None = None) -> None:
         self.sends += 1
         self._put(Message(kind, edge, sheet, self.sends, self.env.now, answers))
 
     def _fresh(self, message: Message, edge: int) -> bool:
         k = edge - self.edges.start
         if message.number <= self.heard[k]:
-            self.world.stale()
+            self.world.stale(message)
             return False
         self.heard[k] = message.number
         self._refreshed(edge, message.sent_at)
@@ -157,10 +162,10 @@ class AnswersThenSolves(Numbering):
     def handle(self, message: Message, edge: int) -> None:
         """Answer a request with the state as it was before; then absorb and solve."""
         fresh = self._fresh(message, edge)
-        own = message.answers
+        own = None if message.answers is None else message.answers.sheet
         if message.kind == REQUEST:
             own = self._tell(edge)
-            self._send(REPLY, edge, own, message.sheet)
+            self._send(REPLY, edge, own, message)
         if not fresh:
             return
         if message.kind == HELLO:
@@ -214,7 +219,7 @@ class SolvesThenAnswers(GossipAgent):
 
         self._compute(finish)
 
-    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Sheet | None = None) -> None:
+    def _send(self, kind: int, edge: int, sheet: Sheet, answers: Message | None = None) -> None:
         version = self.versions[edge - self.edges.start]
         self._put(Message(kind, edge, sheet, version, self.env.now, answers))
 
@@ -227,17 +232,18 @@ class SolvesThenAnswers(GossipAgent):
                 self._solve()
                 own = self._tell(edge)
                 self._absorb(edge, message, own)
-                reply = Message(REPLY, edge, own, message.number, self.env.now, message.sheet)
+                reply = Message(REPLY, edge, own, message.number, self.env.now, message)
                 self._put(reply)
 
             self._compute(finish)
         elif message.number != self.versions[k]:
-            self.world.stale()
+            self.world.stale(message)
         elif message.kind == HELLO:
             self.steps.introduce(self.number, edge, message.sheet)
             self._refreshed(edge, message.sent_at)
         else:
-            self._absorb(edge, message, message.answers)
+            assert message.answers is not None
+            self._absorb(edge, message, message.answers.sheet)
 
     def _absorb(self, edge: int, message: Message, own: Sheet | None) -> None:
         self.steps.absorb(self.number, edge, message.sheet, own)

@@ -45,7 +45,17 @@ class Sheets:
 class Message:
     """What travels from one agent to another along a directed link."""
 
-    __slots__ = ("answers", "arrived", "edge", "kind", "number", "sent_at", "sheet")
+    __slots__ = (
+        "_arrived",
+        "_first",
+        "answers",
+        "edge",
+        "kind",
+        "number",
+        "place",
+        "sent_at",
+        "sheet",
+    )
 
     def __init__(
         self,
@@ -54,7 +64,7 @@ class Message:
         sheet: Sheet,
         number: int,
         sent_at: float,
-        answers: Sheet | None = None,
+        answers: Message | None = None,
     ):
         self.kind = kind
         self.edge = edge
@@ -64,8 +74,25 @@ class Message:
         self.sent_at = sent_at
         #: A reply's request, as its sender remembers it; it does not travel and has no size.
         self.answers = answers
-        #: In rounds, where a message may be sent several times: has it arrived once?
-        self.arrived = False
+        #: Its place in the order of sending, which the network gives it.
+        self.place = -1
+        self._first: Message | None = None
+        self._arrived = False
+
+    def again(self) -> Message:
+        """Another attempt to send the same."""
+        attempt = Message(self.kind, self.edge, self.sheet, self.number, self.sent_at, self.answers)
+        attempt._first = self._first or self
+        return attempt
+
+    @property
+    def arrived(self) -> bool:
+        """In rounds, where a message may be sent several times: has one attempt arrived?"""
+        return (self._first or self)._arrived
+
+    @arrived.setter
+    def arrived(self, value: bool) -> None:
+        (self._first or self)._arrived = value
 
 
 class Steps(Protocol):
@@ -111,11 +138,20 @@ class World(Protocol):
     def refreshed(self, edge: int, sent_at: float) -> None:
         """The agent's copy of the neighbour at the far end of ``edge`` is now of ``sent_at``."""
 
-    def stale(self) -> None:
+    def handled(self, message: Message) -> None:
+        """The agent that got a message turns to it."""
+
+    def stale(self, message: Message) -> None:
         """A message came too late to be of use."""
 
-    def skipped(self) -> None:
+    def ticked(self, agent: int) -> None:
+        """The agent's clock rang, and it acts."""
+
+    def skipped(self, agent: int) -> None:
         """A tick found its agent busy."""
+
+    def solved(self, agent: int) -> None:
+        """The agent has a new model."""
 
     def round_done(self) -> None:
         """The agent has finished the current round."""

@@ -47,7 +47,8 @@ class RoundAgent:
     def receive(self, message: Message, edge: int) -> None:
         """Keep the message until all are there; further attempts of it are stale, however late."""
         if message.arrived:
-            self.world.stale()
+            self.world.handled(message)
+            self.world.stale(message)
             return
         message.arrived = True
         self.inbox[edge] = message
@@ -73,6 +74,7 @@ class RoundAgent:
         yield self._complete
         for edge, sheet in zip(self.edges, sent, strict=True):
             message = self.inbox[edge]
+            self.world.handled(message)
             steps.absorb(self.number, edge, message.sheet, sheet)
             self.world.refreshed(edge, message.sent_at)
         self._forget()
@@ -96,3 +98,4 @@ class RoundAgent:
         if duration > 0.0:
             yield self.env.timeout(duration)
         self.world.steps.solve(self.number)
+        self.world.solved(self.number)

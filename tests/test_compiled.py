@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -35,8 +36,10 @@ def both(scenario: Scenario) -> tuple[Result, Result]:
 
 
 def assert_same(scenario: Scenario) -> Result:
-    """Times and counts equal, bit for bit; metrics and models to 1e-9."""
-    reference, compiled = both(scenario)
+    """Times, counts and all events equal, bit for bit; metrics and models to 1e-9."""
+    record = scenario.record.model_copy(update={"events": True})
+    reference, compiled = both(scenario.model_copy(update={"record": record}))
+    pd.testing.assert_frame_equal(compiled.events, reference.events)
     for column in EXACT:
         assert reference.trace[column].tolist() == compiled.trace[column].tolist(), column
     assert list(reference.trace) == list(compiled.trace)
@@ -291,12 +294,11 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
 
 def test_the_pool_hands_out_each_slot_once_and_grows():
     state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
-    state["numbers"] = 2
-    arrays = messages.resize(state, 4, ())
+    arrays = messages.resize(state, 4, 2, ())
     memory.attach(state, "slots", arrays[0], messages.SLOT, (4,))
     taken = [take(state[0]) for _ in range(3)]
     give_back(state[0], taken.pop(1))
-    arrays = messages.resize(state, 8, arrays)
+    arrays = messages.resize(state, 8, 2, arrays)
     memory.attach(state, "slots", arrays[0], messages.SLOT, (8,))
     assert state["free_slots"] == 6
     taken += [take(state[0]) for _ in range(6)]

@@ -256,7 +256,12 @@ class StubWorld:
     def refreshed(self, edge, sent_at):
         pass
 
-    def stale(self):
+    def handled(self, message):
+        pass
+
+    ticked = solved = handled
+
+    def stale(self, message):
         self.log.append((self.env.now, "stale"))
 
 

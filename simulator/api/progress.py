@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
-from simulator.runs.run import Row
 from simulator.scenario.schema import Scenario
 from simulator.sweeps.work import Progress as OnChange
 

@@ -14,6 +14,7 @@ from simulator.api.progress import Wanted, run_progress
 from simulator.api.showing import Shown, of
 from simulator.problem import build
 from simulator.problem import problem as problems
+from simulator.runs import result as base
 from simulator.runs import run as running
 from simulator.runs.given import ScenarioLike
 from simulator.runs.listing import results_table
@@ -67,7 +68,7 @@ class Problem(Shown, problems.Problem):
         return {"agents": figure}
 
 
-class Result(Shown, running.Result):
+class Result(Shown, base.Result):
     """All that came out of a run.
 
     ``trace`` has one row a sample, ``agents`` one an agent; ``summary`` has the final figures,
@@ -152,7 +153,7 @@ def run(
     return _shown(Result, result)
 
 
-def _shown(kind: type[Any], result: running.Result) -> Any:
+def _shown(kind: type[Any], result: base.Result) -> Any:
     return of(kind, replace(result, problem=of(Problem, result.problem)))
 
 

@@ -12,6 +12,7 @@ import click
 from simulator import __version__
 from simulator.cli import options
 from simulator.cli.examples import example_command
+from simulator.cli.inspect import inspect_command, trace_command
 from simulator.cli.options import (
     figure_options,
     hush,
@@ -25,7 +26,7 @@ from simulator.cli.stored import draw_command, list_command, show_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.run import Result
+    from simulator.runs.result import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -56,6 +57,8 @@ commands.add_command(example_command)
 commands.add_command(list_command)
 commands.add_command(show_command)
 commands.add_command(draw_command)
+commands.add_command(inspect_command)
+commands.add_command(trace_command)
 
 
 @commands.command("run")

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 
 from simulator.cli.tables import Column, fitted
+from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
-from simulator.runs.run import Row
 from simulator.scenario.schema import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.

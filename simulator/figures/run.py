@@ -24,7 +24,7 @@ from simulator.figures.style import (
 from simulator.problem.problem import Floats
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.problem.tasks.mean_estimation import MeanEstimation
-from simulator.runs.run import Result
+from simulator.runs.result import Result
 from simulator.scenario.choice import kind_of
 
 __all__ = [

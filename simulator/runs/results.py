@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from simulator.problem.build import build_problem
-from simulator.runs.run import Result
+from simulator.runs.result import Result
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.store.store import Store, Stored
@@ -30,7 +30,9 @@ def save_result(
         arrays["targets"] = result.problem.targets
     return store.save(
         result.scenario,
-        Stored(result.trace, result.agents, result.summary, arrays),
+        Stored(
+            result.trace, result.agents, result.summary, arrays, result.events_file, result.kept
+        ),
         full_hash=full_hash,
         wall_time=wall_time,
         draw=None if draw is None else partial(draw, result),
@@ -50,6 +52,8 @@ def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
         summary=stored.summary,
         models=stored.arrays["models"],
         optimum=stored.arrays.get("optimum"),
+        events_file=stored.events,
+        kept=stored.history,
     )
 
 

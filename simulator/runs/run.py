@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from agents.compiling import JIT, CompilationError
 from agents.running import RuleError
+from simulator.engines.events import Sink
 from simulator.engines.reference.engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
 from simulator.engines.watch import Watch
@@ -22,37 +22,21 @@ from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given, place_in
+from simulator.runs.result import Result, Row, finish
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
+from simulator.store.events import EventsFile, EventsWriter, require_pyarrow
+from simulator.store.history import Keeper
 from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
 
 if TYPE_CHECKING:
     from simulator.engines.compiled.engine import CompiledEngine
 
-Row = dict[str, float]
 Engine: TypeAlias = "SimpyEngine | CompiledEngine"
 #: Called after each sample with the row and the share of the run that is done, 0 … 1.
 Progress = Callable[[Row, float], None]
-
-
-@dataclass(frozen=True)
-class Result:
-    """All that came out of a run."""
-
-    #: None only while it travels from a worker.
-    scenario: Scenario
-    problem: Problem
-    #: One row a sample: time, counts and metrics.
-    trace: pd.DataFrame
-    #: One row an agent.
-    agents: pd.DataFrame
-    #: Final figures, comparable between runs of the same scenario: no wall-clock times.
-    summary: dict[str, Any]
-    #: Final models, and the minimiser of the rule's objective if it has one; (n, p).
-    models: Floats
-    optimum: Floats | None
 
 
 def run(
@@ -88,6 +72,8 @@ def run(
 
 
 def _run(scenario: Scenario, progress: Progress | None) -> Result:
+    if scenario.record.events:
+        require_pyarrow()
     rule = scenario.algorithm.rule
     streams = Streams(scenario.seed, scenario.problem_seed)
     problem = build_problem(scenario, streams)
@@ -108,11 +94,14 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         reference = metric.reference(metrics)
         assert reference is not None
         watch = Watch(target, reference, setup.models)
-    engine = start_engine(setup, watch)
-    rows = _advance(scenario, engine, metrics, target, watch, progress)
+    keeper = Keeper() if scenario.record.models else None
+    with _recording(scenario) as (events, sink):
+        engine = start_engine(setup, watch, sink)
+        rows = _advance(scenario, engine, metrics, target, watch, keeper, progress)
+        engine.flush()
     engine.check()
     reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
-    return _finish(
+    return finish(
         scenario,
         problem,
         metrics,
@@ -122,7 +111,23 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         target=target,
         reached=reached,
         exhausted=engine.exhausted,
+        events=events,
+        keeper=keeper,
     )
+
+
+@contextmanager
+def _recording(scenario: Scenario) -> Iterator[tuple[EventsFile | None, Sink | None]]:
+    """A file for what happens, and what writes to it, if that is asked for."""
+    if not scenario.record.events:
+        yield None, None
+        return
+    file = EventsFile()
+    writer = EventsWriter(file.path)
+    try:
+        yield file, writer
+    finally:
+        writer.close()
 
 
 def _silent_run(
@@ -134,13 +139,32 @@ def _silent_run(
     counts = dict.fromkeys(names, 0)
     rows: list[Row] = [{"time": 0.0, **counts, **metrics.measure(models), "staleness": 0.0}]
     reached = _reached_at_sample(rows, target)
-    return _finish(scenario, problem, metrics, consensus, rows, models, target, reached)
+    keeper = Keeper() if scenario.record.models else None
+    if keeper is not None:
+        keeper.add(models)
+    with _recording(scenario) as (events, _):
+        pass
+    return finish(
+        scenario,
+        problem,
+        metrics,
+        consensus,
+        rows,
+        models,
+        target=target,
+        reached=reached,
+        events=events,
+        keeper=keeper,
+    )
 
 
-def start_engine(setup: Setup, watch: Watch | None) -> Engine:
-    """The engine that the scenario asks for, before its first event."""
+def start_engine(setup: Setup, watch: Watch | None, events: Sink | None = None) -> Engine:
+    """The engine that the scenario asks for, before its first event; ``events`` gets what happens.
+
+    At the end it must be flushed.
+    """
     if setup.scenario.engine == "simpy":
-        return SimpyEngine(setup, watch)
+        return SimpyEngine(setup, watch, events)
     if not JIT:
         raise SimulatorError(
             "engine: compiled is not possible with NUMBA_DISABLE_JIT=1, under which nothing is "
@@ -148,7 +172,7 @@ def start_engine(setup: Setup, watch: Watch | None) -> Engine:
         )
     from simulator.engines.compiled.engine import CompiledEngine
 
-    return CompiledEngine(setup, watch)
+    return CompiledEngine(setup, watch, events)
 
 
 def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
@@ -163,6 +187,7 @@ def _advance(
     metrics: View,
     target: Target | None,
     watch: Watch | None,
+    keeper: Keeper | None,
     progress: Progress | None,
 ) -> list[Row]:
     """Sample 0 before any event, sample k at k·every, and the end once.
@@ -172,8 +197,15 @@ def _advance(
     """
     every, every_communications = scenario.sampling
     most = 2 * scenario.record.samples if scenario.record.samples is not None else None
-    rows = [sample(engine, metrics)]
+    rows: list[Row] = []
     k = 0
+
+    def take_sample() -> None:
+        rows.append(sample(engine, metrics))
+        if keeper is not None:
+            keeper.add(engine.models)
+
+    take_sample()
     if (watch is not None and watch.reached) or _met(target, rows[0]):
         engine.stop()
     while not engine.finished:
@@ -186,11 +218,14 @@ def _advance(
             # An event or a round may pass several multiples: the next one is ahead.
             k = int(rows[-1]["communications"]) // every_communications + 1
             engine.advance(time=None, communications=k * every_communications)
-        rows.append(sample(engine, metrics))
+        take_sample()
         if watch is None and _met(target, rows[-1]):
             engine.stop()
         if most is not None and len(rows) > most and not engine.finished:
-            rows, k = rows[::2], k // 2
+            del rows[1::2]
+            k //= 2
+            if keeper is not None:
+                keeper.halve()
             every = None if every is None else 2 * every
             every_communications *= 2
         if progress is not None:
@@ -247,94 +282,3 @@ def _met(target: Target | None, row: Row) -> bool:
 def _reached_at_sample(rows: list[Row], target: Target | None) -> tuple[float, int] | None:
     met = [row for row in rows if _met(target, row)]
     return (met[0]["time"], int(met[0]["communications"])) if met else None
-
-
-def _finish(
-    scenario: Scenario,
-    problem: Problem,
-    metrics: View,
-    consensus: Floats,
-    rows: list[Row],
-    models: Floats,
-    target: Target | None = None,
-    reached: tuple[float, int] | None = None,
-    exhausted: int = 0,
-) -> Result:
-    """Sum up a run."""
-    last = rows[-1]
-    measured = {"solitary": metrics.measure(problem.solitary), "start": rows[0], "final": last}
-    if metrics.optimum is not None:
-        measured["optimum"] = metrics.measure(metrics.optimum)
-    measured["consensus"] = metrics.measure(consensus)
-    table = {stage: _metrics_of(metrics, row) for stage, row in measured.items()}
-    overflowed = [
-        f"{name} ({stage})"
-        for stage, row in measured.items()
-        for name in row
-        if name in metrics.available() and name not in table[stage]
-    ]
-    if overflowed:
-        metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
-    counts = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
-    summary: dict[str, Any] = {
-        "name": scenario.name,
-        "algorithm": scenario.algorithm.kind,
-        "mode": scenario.algorithm.mode,
-        "seed": scenario.seed,
-        "agents": problem.n,
-        "dimension": problem.p,
-        "edges": problem.W.nnz // 2,
-        "simulated_time": last["time"],
-        **{name: int(last[name]) for name in counts},
-        "unfinished_solves": exhausted,
-        "metrics": table,
-        "target": None,
-        "notes": [*problem.notes, *metrics.notes],
-    }
-    if target is not None:
-        summary["target"] = {
-            "metric": target.metric,
-            "asked": target.asked,
-            "level": target.level,
-            "direction": "above" if target.above else "below",
-            "time": None if reached is None else reached[0],
-            "communications": None if reached is None else reached[1],
-            "exact": isinstance(metrics.metric(target.metric), Followed),
-        }
-    return Result(
-        scenario=scenario,
-        problem=problem,
-        trace=pd.DataFrame(rows),
-        agents=_agents_table(problem, metrics, models),
-        summary=summary,
-        models=models,
-        optimum=metrics.optimum,
-    )
-
-
-def _metrics_of(metrics: View, row: Row) -> Row:
-    names = [name for name in metrics.available() if name in row]
-    return {name: row[name] for name in names if math.isfinite(row[name])}
-
-
-def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFrame:
-    """agents.csv: who had what, and how near each came."""
-    columns: dict[str, Any] = {
-        "agent": problem.names,
-        "points": problem.data.sizes,
-        "confidence": problem.confidence,
-        "neighbours": np.diff(problem.W.indptr),
-        "degree": problem.D,
-    }
-    stages = {"solitary": problem.solitary, "final": models}
-    if metrics.optimum is not None:
-        stages["optimum"] = metrics.optimum
-    by_agent = [metric for metric in metrics.metrics if metric.by_agent]
-    for metric in by_agent:
-        if not metric.of_baselines:  # solitary models are not meant to be near the optimum
-            columns[metric.kind] = metric.each(metrics, models)
-    for stage, theta in stages.items():
-        for metric in by_agent:
-            if metric.of_baselines:
-                columns[f"{metric.kind}_{stage}"] = metric.each(metrics, theta)
-    return pd.DataFrame(columns)

@@ -202,7 +202,10 @@ class Stop(Strict):
 
 
 class Record(Strict):
-    """When samples are taken: every so many seconds or communications, or so many in all."""
+    """When samples are taken: every so many seconds or communications, or so many in all.
+
+    And what is kept besides.
+    """
 
     every: PositiveSeconds | None = None
     """Seconds between samples."""
@@ -210,6 +213,10 @@ class Record(Strict):
     """Messages between samples."""
     samples: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """At least so many samples and at most twice as many, evenly in time, however long the run."""
+    events: bool = False
+    """Is the life of every message written to events.parquet?  It needs the extra events."""
+    models: bool = False
+    """Are the models of all samples written to history.npz?"""
 
     @model_validator(mode="after")
     def _one(self) -> Self:

@@ -42,6 +42,8 @@ from simulator.store.checked import (
     sha256_of,
 )
 from simulator.store.drafts import drafting, replacing, writing
+from simulator.store.events import EVENTS, EventsFile
+from simulator.store.history import HISTORY, History
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
@@ -70,6 +72,9 @@ class Stored:
     summary: dict[str, Any]
     #: Models by what they are: ``models``, ``solitary``, and ``optimum`` and ``targets`` if known.
     arrays: dict[str, Floats]
+    #: What was recorded besides.
+    events: EventsFile | None = None
+    history: History | None = None
 
 
 class Store:
@@ -152,6 +157,10 @@ class Store:
             stored.trace.to_csv(draft / TRACE, index=False, lineterminator="\n")
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
+            if stored.history is not None:
+                _write_history(draft / HISTORY, stored.history)
+            if stored.events is not None:
+                shutil.copyfile(stored.events.path, draft / EVENTS)
             files = describe(draft)
             figures = _drawn(draft, draw)
             manifest = {
@@ -202,7 +211,7 @@ class Store:
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
         """The models of all agents."""
-        return patiently(lambda: self._arrays(folder))
+        return patiently(lambda: self._arrays(folder, MODELS))
 
     def load(self, folder: Path) -> Stored:
         """All that is kept of a run."""
@@ -211,9 +220,34 @@ class Store:
                 self._table(folder, TRACE),
                 self._table(folder, AGENTS, converters={"agent": str}),
                 read_manifest(folder)["summary"],
-                self._arrays(folder),
+                self._arrays(folder, MODELS),
+                self.events_file(folder),
+                self.history(folder),
             )
         )
+
+    def events_file(self, folder: Path) -> EventsFile | None:
+        """The events of a run, if they were recorded and are as they were written."""
+        known = read_manifest(folder)["files"].get(EVENTS)
+        if known is None:
+            return None
+        check_file(folder / EVENTS, known, content=True)
+        return EventsFile(folder / EVENTS)
+
+    def events(self, folder: Path) -> pd.DataFrame | None:
+        """All events of a run as a table, if they were recorded."""
+        file = patiently(lambda: self.events_file(folder))
+        return None if file is None else file.read()
+
+    def history(self, folder: Path) -> History | None:
+        """The models at the samples of a run, if they were recorded."""
+        if HISTORY not in read_manifest(folder)["files"]:
+            return None
+        arrays = self._arrays(folder, HISTORY)
+        try:
+            return History(arrays["samples"].astype(np.int64), arrays["models"])
+        except KeyError as error:
+            raise damaged(folder / HISTORY, f"no {error}") from None
 
     def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
         content = read_known(folder / name, read_manifest(folder)["files"][name])
@@ -222,13 +256,17 @@ class Store:
         except ValueError as error:
             raise damaged(folder / name, f"no table: {error}") from None
 
-    def _arrays(self, folder: Path) -> dict[str, Floats]:
-        content = read_known(folder / MODELS, read_manifest(folder)["files"][MODELS])
+    def _arrays(self, folder: Path, name: str) -> dict[str, Floats]:
+        content = read_known(folder / name, read_manifest(folder)["files"][name])
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return dict(arrays)
         except (OSError, ValueError, EOFError, BadZipFile, AttributeError, TypeError) as error:
-            raise damaged(folder / MODELS, f"no arrays: {error}") from None
+            raise damaged(folder / name, f"no arrays: {error}") from None
+
+
+def _write_history(path: Path, history: History) -> None:
+    np.savez(path, allow_pickle=False, samples=history.samples, models=history.models)
 
 
 # --- hashes and names ---------------------------------------------------------------------------

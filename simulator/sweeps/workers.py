@@ -32,7 +32,8 @@ from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
-from simulator.runs.run import Result, run
+from simulator.runs.result import Result
+from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario

@@ -34,7 +34,7 @@ NEWTON_LIMIT = 100
 #: Weight of the proximal term, relative to K_ii: K alone is singular.
 PROXIMAL = 1e-6
 #: Powers of ten of the penalties in turn; the higher ones are for badly scaled problems only.
-HARDNESS = (0, 1, 2, 3, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+HARDNESS = (0, 1, 2, 3, 3, 3, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
 #: A Newton system with at most so many active points and agents is factorised.
 DENSE_POINTS = 1500
 DENSE_AGENTS = 2000

@@ -10,6 +10,7 @@ the same order of scheduling, and the rule's functions are the same machine code
 ``draws``       random numbers, in blocks that NumPy draws
 ``network``     uplinks, delays, losses, and the counts of messages
 ``messages``    the pool in which messages wait to arrive or to be handled
+``events``      what happened, as rows, where it is recorded
 ``world``       the agents and links, the record's layout, and the calls of the rule
 ``exchange``    what protocols are made of: sending, answering, being busy
 ``protocols``   one file each: what a tick, a message and the end of a computation bring about

@@ -28,6 +28,7 @@ from simulator.engines.compiled.world import (
     make_agents,
     make_edges,
 )
+from simulator.engines.events import ROW, Sink
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -35,6 +36,8 @@ from simulator.problem.problem import Floats
 
 #: Seconds between two returns to Python, where Ctrl-C is noticed.
 BREATH = 0.2
+#: Rows of events that are collected before they are written.
+ROWS = 2**16
 #: More messages than any run sends: a limit beyond it is none.
 NO_LIMIT = 2**62
 
@@ -45,8 +48,8 @@ class CompiledEngine:
     The models and copies of the setup become the engine's own and change with the run.
     """
 
-    def __init__(self, setup: Setup, watch: Watch | None):
-        self.setup, self.watch = setup, watch
+    def __init__(self, setup: Setup, watch: Watch | None, events: Sink | None = None):
+        self.setup, self.watch, self._events = setup, watch, events
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
         self._synchronous = config.algorithm.mode == "sync"
         self._loop = rounds.advance if self._synchronous else gossip.advance
@@ -81,8 +84,14 @@ class CompiledEngine:
             self._keep("cumulative", cumulative_weights(setup), float, (edges,))
         if watch is not None:
             watch.fill(run)
+        if events is not None:
+            # An event may send to all neighbours, lose it all, and handle what they sent.
+            run["recording"], run["most_rows"] = True, 3 * most_links + 8
+            run["row_capacity"] = rows = max(ROWS, 2 * (3 * most_links + 8))
+            self._keep("rows", np.zeros(rows, ROW), ROW, (rows,))
         # How many messages are on their way at a time depends on the latency: it may grow.
-        self._resize_pool(0 if self._synchronous else max(64, n // 4, 2 * most_links))
+        slots = max(64, n // 4, 2 * most_links)
+        self._resize_pool(0 if self._synchronous and events is None else slots)
         self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at: Floats = self.arrays["edges"]["sent_at"]
@@ -90,7 +99,7 @@ class CompiledEngine:
         self.finished = False
         self._limit = min(config.stop.communications or NO_LIMIT, NO_LIMIT)
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
-        self._events = 10_000
+        self._breath = 10_000
 
     def _keep(self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
         self.arrays[name] = attach(self.run, name, array, dtype, shape)
@@ -113,9 +122,11 @@ class CompiledEngine:
     def _resize_pool(self, slots: int) -> None:
         """Room for so many messages on their way."""
         old = tuple(self.arrays[name] for name in ("slots", "payloads") if name in self.arrays)
-        new = messages.resize(self.run, slots, old)
+        # In rounds what was told lies elsewhere.
+        numbers = 0 if self._synchronous else self.rule.numbers
+        new = messages.resize(self.run, slots, numbers, old)
         self._keep("slots", new[0], SLOT, (slots,))
-        self._keep("payloads", new[1], float, (slots, 2, self.rule.numbers))
+        self._keep("payloads", new[1], float, (slots, 2, numbers))
 
     def _resize_queue(self, capacity: int) -> None:
         """Room for so many events."""
@@ -177,6 +188,8 @@ class CompiledEngine:
                 self._resize_pool(2 * len(self.arrays["slots"]) + room)
             elif outcome == gossip.QUEUE_IS_FULL:
                 self._resize_queue(2 * len(self.arrays["entries"]))
+            elif outcome == gossip.ROWS_ARE_FULL:
+                self.flush()
             elif outcome != gossip.BREATHE:
                 break
         if outcome == gossip.TIME_IS_UP:
@@ -189,10 +202,10 @@ class CompiledEngine:
     def _breathe(self, until: float, enough: float) -> int:
         """As many events as fit between two returns to Python."""
         started = clock.perf_counter()
-        outcome = int(self._loop(self.run, until, enough, self._events))
+        outcome = int(self._loop(self.run, until, enough, self._breath))
         if outcome == gossip.BREATHE:
             elapsed = clock.perf_counter() - started
-            self._events = max(100, int(self._events * min(2.0, BREATH / elapsed)))
+            self._breath = max(100, int(self._breath * min(2.0, BREATH / elapsed)))
         return outcome
 
     def _halt(self) -> None:
@@ -216,6 +229,12 @@ class CompiledEngine:
         shape = self.models[0].shape if name == "introduce" else self.rule.shape
         first, second = (as_array(address, shape) if address else None for address in (a, b))
         return self.rule.explain(name, i, k, first, second, f"{self.now:g} s")
+
+    def flush(self) -> None:
+        """Hand out the events that are waiting."""
+        if self._events is not None:
+            self._events(self.arrays["rows"][: self._count("row_count")])
+            self.run["row_count"] = 0
 
     def stop(self) -> None:
         """End the run from outside: a metric that is checked at samples has reached its level."""

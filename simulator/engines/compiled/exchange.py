@@ -7,10 +7,12 @@ import math
 from typing import Any
 
 from agents.compiling import kernel
+from simulator.engines.compiled.events import note_message, note_send
 from simulator.engines.compiled.messages import HELLO, NONE, REPLY, give_back, slot_of, take
 from simulator.engines.compiled.network import send
 from simulator.engines.compiled.queue import push
 from simulator.engines.compiled.world import agent_of, compute_time, edge_of
+from simulator.engines.events import STALE
 
 #: Kinds of events: a clock rings, a message arrives, an agent has finished computing.
 TICK, ARRIVAL, COMPUTED = range(3)
@@ -33,14 +35,17 @@ def compute(run: Any, i: int, job: int) -> bool:
 def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
     """Send a new message; the slot for what it says, or NONE if it is lost."""
     size = run.hello_bytes if kind == HELLO else run.message_bytes
+    receiver = edge_of(run, edge).neighbour
     _, arrival = send(run, edge, sender, size)
+    note_send(run, sender, receiver, kind, NONE, size, run.now, arrival == math.inf)
     if arrival == math.inf:
         return NONE
     slot = take(run)
     message = slot_of(run, slot)
-    message.receiver = edge_of(run, edge).neighbour
+    message.receiver = receiver
     message.edge = edge
     message.back = edge_of(run, edge).back
+    message.answers = NONE
     _post(run, slot, kind, number, arrival)
     return slot
 
@@ -51,8 +56,11 @@ def answer(run: Any, slot: int, sender: int, asking: int, number: int) -> bool:
     message = slot_of(run, slot)
     message.edge, message.back = message.back, message.edge
     message.receiver = asking
+    message.answers = message.message
     _, arrival = send(run, message.edge, sender, run.message_bytes)
-    if arrival == math.inf:
+    lost = arrival == math.inf
+    note_send(run, sender, asking, REPLY, message.answers, run.message_bytes, run.now, lost)
+    if lost:
         give_back(run, slot)
         return False
     _post(run, slot, REPLY, number, arrival)
@@ -64,6 +72,7 @@ def _post(run: Any, slot: int, kind: int, number: int, arrival: float) -> None:
     message = slot_of(run, slot)
     message.kind = kind
     message.number = number
+    message.message = run.sent - 1
     message.sent_at = run.now
     push(run, arrival, ARRIVAL, slot)
 
@@ -77,12 +86,39 @@ def send_number(run: Any, i: int) -> int:
 
 
 @kernel
+def note_arrived(run: Any, kind: int, slot: int) -> None:
+    """Something happens to a message at its receiver's."""
+    if run.recording:
+        message = slot_of(run, slot)
+        size = run.hello_bytes if message.kind == HELLO else run.message_bytes
+        sender = edge_of(run, message.back).neighbour
+        note_message(
+            run,
+            kind,
+            message.receiver,
+            sender,
+            message.message,
+            message.kind,
+            message.answers,
+            size,
+            message.sent_at,
+        )
+
+
+@kernel
+def stale(run: Any, slot: int) -> None:
+    """A message came too late to be of use."""
+    run.stale += 1
+    note_arrived(run, STALE, slot)
+
+
+@kernel
 def fresh(run: Any, slot: int) -> bool:
     """Is this message newer than all heard from its sender?  It counts as heard, or as stale."""
     message = slot_of(run, slot)
     own = edge_of(run, message.back)
     if message.number <= own.version:
-        run.stale += 1
+        stale(run, slot)
         return False
     own.version = message.number
     own.sent_at = message.sent_at

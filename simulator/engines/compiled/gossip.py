@@ -7,14 +7,24 @@ from typing import Any
 
 from agents.compiling import entry, floats, kernel
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw, low
-from simulator.engines.compiled.exchange import ARRIVAL, TICK, dispatch, send_number
+from simulator.engines.compiled.events import crowded, note
+from simulator.engines.compiled.exchange import (
+    ARRIVAL,
+    TICK,
+    dispatch,
+    note_arrived,
+    send_number,
+)
 from simulator.engines.compiled.messages import HELLO, NONE, payload, slot_of
 from simulator.engines.compiled.protocols import answer_then_solve, solve_then_answer, tell
 from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
 from simulator.engines.compiled.world import NOBODY, agent_of
+from simulator.engines.events import DELIVER, HANDLE, SKIP
+from simulator.engines.events import TICK as TICKED
 
 #: Why a loop returned to Python.
-TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE, DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL = range(7)
+TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE = range(4)
+DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL, ROWS_ARE_FULL = range(4, 8)
 #: The protocols by number.
 ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = range(3)
 
@@ -31,6 +41,7 @@ def _tick(run: Any, i: int, edge: int) -> None:
 
 @kernel
 def _handle(run: Any, i: int, slot: int) -> None:
+    note_arrived(run, HANDLE, slot)
     if run.protocol == ANSWER_THEN_SOLVE:
         answer_then_solve.handle(run, i, slot)
     elif run.protocol == SOLVE_THEN_ANSWER:
@@ -64,6 +75,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return QUEUE_IS_FULL
         if low(run):
             return DRAWS_ARE_LOW
+        if crowded(run):
+            return ROWS_ARE_FULL
         if run.draining != NOBODY:
             _drain(run)
         elif run.started < run.n:
@@ -119,10 +132,12 @@ def _wind(run: Any, i: int) -> None:
 def _ring(run: Any, i: int) -> None:
     agent = agent_of(run, i)
     u = draw(run, PEERS)
-    if agent.degree > 0:
-        if agent.busy:
-            run.skipped += 1
-        else:
+    if agent.busy:
+        run.skipped += 1
+        note(run, SKIP, i)
+    else:
+        note(run, TICKED, i)
+        if agent.degree > 0:
             _tick(run, i, _choose(run, agent.first, agent.degree, u))
     _wind(run, i)
 
@@ -147,6 +162,7 @@ def _choose(run: Any, first: int, degree: int, u: float) -> int:
 @kernel
 def _arrive(run: Any, slot: int) -> None:
     run.delivered += 1
+    note_arrived(run, DELIVER, slot)
     i = slot_of(run, slot).receiver
     agent = agent_of(run, i)
     if not agent.busy:

@@ -1,7 +1,8 @@
-"""Messages of asynchronous runs: a pool of slots, so that nothing is allocated a message.
+"""Messages on their way: a pool of slots, so that nothing is allocated a message.
 
 A slot is free, on its way, in a mailbox, or in the hands of its receiver.  Free slots form a
-linked list, and so does each mailbox.
+linked list, and so does each mailbox.  In rounds messages need a slot only where events are
+recorded.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from agents.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 
-REQUEST, REPLY, HELLO = range(3)
+REQUEST, REPLY, HELLO, ROUND = range(4)
 NONE = -1
 
 SLOT = np.dtype(
@@ -23,6 +24,9 @@ SLOT = np.dtype(
         ("sent_at", np.float64),
         #: The sender's send number, or the version of the link at the asking end.
         ("number", np.int64),
+        #: Its place in the order of sending, and that of the request that it answers.
+        ("message", np.int64),
+        ("answers", np.int64),
         #: The directed edge at the sender's end and the one at the receiver's.
         ("edge", np.int64),
         ("back", np.int64),
@@ -45,11 +49,11 @@ FIELDS: Fields = [
 
 
 def resize(
-    run: NDArray[Any], count: int, old: tuple[NDArray[Any], ...]
+    run: NDArray[Any], count: int, numbers: int, old: tuple[NDArray[Any], ...]
 ) -> tuple[NDArray[Any], ...]:
-    """Slots and payloads for ``count`` messages, those of the old ones in their places."""
+    """Slots and payloads of so many numbers for ``count`` messages; the old ones stay in place."""
     slots = np.zeros(count, SLOT)
-    payloads = np.zeros((count, 2, int(run["numbers"][0])))
+    payloads = np.zeros((count, 2, numbers))
     before = len(old[0]) if old else 0
     slots["next"] = np.arange(1, count + 1)
     slots["next"][-1:] = run["first_free"][0] if old else NONE  # rounds need none at all

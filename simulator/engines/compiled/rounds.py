@@ -1,7 +1,8 @@
 """Synchronous runs: ``agents.rounds`` as one compiled loop, for all rules.
 
-Each directed edge carries one message a round, perhaps several times: the edge and the round
-stand for the message, and what was told lies in ``told`` until the round is over.
+Each directed edge carries one message a round, perhaps several times: the edge and the attempt's
+number stand for the message, and what was told lies in ``told`` until the round is over.  An
+attempt whose number is below ``round_first`` is of a round that is over.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -12,18 +13,24 @@ from typing import Any
 
 from agents.compiling import entry, kernel
 from simulator.engines.compiled.draws import low
+from simulator.engines.compiled.events import crowded, note, note_message, note_send
 from simulator.engines.compiled.gossip import (
     BREATHE,
     DRAWS_ARE_LOW,
     ENOUGH_SENT,
     HALTED,
+    POOL_IS_SMALL,
     QUEUE_IS_FULL,
+    ROWS_ARE_FULL,
     SOLVE_THEN_ANSWER,
     TIME_IS_UP,
 )
+from simulator.engines.compiled.messages import ROUND, give_back, slot_of, take
 from simulator.engines.compiled.network import send
 from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
 from simulator.engines.compiled.world import absorb, agent_of, compute_time, edge_of, solve, tell
+from simulator.engines.events import DELIVER, HANDLE, NONE, STALE
+from simulator.engines.events import ROUND as ROUND_IS_OVER
 
 #: Kinds of events.  The barrier opens for an agent; a message arrives, or its timer is due; an
 #: agent has got all its messages; it has finished computing.
@@ -45,13 +52,17 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return QUEUE_IS_FULL
         if low(run):
             return DRAWS_ARE_LOW
+        if run.recording and run.free_slots < run.most_links:
+            return POOL_IS_SMALL
+        if crowded(run):
+            return ROWS_ARE_FULL
         if next_time(run) > until:
             run.now = until
             return TIME_IS_UP
         item = pop(run)
         kind, index = item % KINDS, item // KINDS
         if kind == ARRIVAL:
-            _arrive(run, index % run.edge_count, index // run.edge_count)
+            _arrive(run, index)
         elif kind == TIMER:
             _due(run, index % run.edge_count, index // run.edge_count)
         elif kind == BEGIN:
@@ -62,7 +73,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             _computed(run, index)
         if run.halt:
             return HALTED
-        if run.working == 0:  # the round is over
+        if run.working == 0:
+            note(run, ROUND_IS_OVER, NONE)
             _open_barrier(run)
             if run.sent >= enough:
                 return ENOUGH_SENT
@@ -73,7 +85,7 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
 def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
     run.working = run.n
-    run.round += 1
+    run.round_first = run.sent
     for i in range(run.n):
         push(run, run.now, BEGIN, i)
 
@@ -132,34 +144,63 @@ def _send_all(run: Any, i: int) -> None:
 @kernel
 def _transmit(run: Any, edge: int, sender: int) -> None:
     """Send the message of an edge, with a timer if it will not have arrived by then."""
-    departure, arrival = send(run, edge, sender, run.message_bytes)
-    message = edge + run.edge_count * run.round
+    size, receiver = run.message_bytes, edge_of(run, edge).neighbour
+    departure, arrival = send(run, edge, sender, size)
+    sent_at = agent_of(run, sender).sent_at
+    note_send(run, sender, receiver, ROUND, NONE, size, sent_at, arrival == math.inf)
+    message = edge + run.edge_count * (run.sent - 1)
     if arrival < math.inf:
-        push(run, arrival, ARRIVAL, message)
+        push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
     due = departure + run.retransmit_after
     if arrival > due:
         push(run, due, TIMER, message)
 
 
 @kernel
+def _slot(run: Any, edge: int, sent_at: float) -> int:
+    """What must be known of the latest attempt when it arrives, perhaps rounds later."""
+    slot = take(run)
+    message = slot_of(run, slot)
+    message.edge, message.message, message.sent_at = edge, run.sent - 1, sent_at
+    return slot
+
+
+@kernel
 def _due(run: Any, edge: int, number: int) -> None:
     """Send again what has not arrived."""
-    if edge_of(run, edge).version < number:
+    if number >= run.round_first > edge_of(run, edge).version:
         _transmit(run, edge, edge_of(run, edge_of(run, edge).back).neighbour)
 
 
 @kernel
-def _arrive(run: Any, edge: int, number: int) -> None:
+def _arrive(run: Any, index: int) -> None:
+    edge, number, sent_at = index % run.edge_count, index // run.edge_count, 0.0
+    if run.recording:
+        message = slot_of(run, index)
+        edge, number, sent_at = message.edge, message.message, message.sent_at
+        give_back(run, index)
     run.delivered += 1
     own = edge_of(run, edge)
-    if own.version >= number:  # an earlier attempt has arrived, perhaps rounds ago
+    _note(run, DELIVER, edge, number, sent_at)
+    if number < run.round_first or own.version >= run.round_first:  # an earlier attempt was there
         run.stale += 1
+        _note(run, HANDLE, edge, number, sent_at)
+        _note(run, STALE, edge, number, sent_at)
         return
     own.version = number
     agent = agent_of(run, own.neighbour)
     agent.inbox += 1
     if agent.inbox == agent.degree:
         push(run, run.now, COMPLETE, own.neighbour)
+
+
+@kernel
+def _note(run: Any, kind: int, edge: int, number: int, sent_at: float) -> None:
+    """Something happens to an attempt at its receiver's; ``edge`` is the sender's."""
+    if run.recording:
+        receiver, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
+        sender, size = edge_of(run, back).neighbour, run.message_bytes
+        note_message(run, kind, receiver, sender, number, ROUND, NONE, size, sent_at)
 
 
 @kernel
@@ -180,6 +221,7 @@ def _absorb_all(run: Any, i: int) -> None:
     agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
         j, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
+        _note(run, HANDLE, back, edge_of(run, back).version, agent_of(run, j).sent_at)
         absorb(run, i, edge, _told(run, j, back), _told(run, i, edge))
         edge_of(run, edge).sent_at = agent_of(run, j).sent_at
     agent.inbox = 0

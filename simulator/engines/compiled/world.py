@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from agents.compiling import FAILED, invoke, kernel
 from simulator.engines import watch
-from simulator.engines.compiled import draws, messages, network, queue
+from simulator.engines.compiled import draws, events, messages, network, queue
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.events import SOLVE as SOLVED
 from simulator.engines.setup import Setup
 
 NOBODY = -1
@@ -44,8 +45,8 @@ EDGE = np.dtype(
         ("back", np.int64),
         #: When the copy held at this edge was sent.
         ("sent_at", np.float64),
-        #: The number of the last message heard here, the version of this end, or the last round in
-        #: which a message has arrived at the far end: whichever the protocol needs.
+        #: The number of the last message heard here, the version of this end, or, in rounds, the
+        #: last message that has arrived at the far end: whichever the protocol needs.
         ("version", np.int64),
     ],
     align=True,
@@ -56,6 +57,7 @@ FIELDS: Fields = [
     *draws.FIELDS,
     *network.FIELDS,
     *messages.FIELDS,
+    *events.FIELDS,
     ("edge_count", np.int64),
     ("agents", ADDRESS),
     ("edges", ADDRESS),
@@ -73,10 +75,11 @@ FIELDS: Fields = [
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
     ("state", ADDRESS),
-    #: Rounds: what was told in the current one, by agent or by edge; its number; the timer.
+    #: Rounds: what was told in the current one, by agent or by edge; how many messages were sent
+    #: before it; the timer.
     ("told", ADDRESS),
     ("same_for_all", np.bool_),
-    ("round", np.int64),
+    ("round_first", np.int64),
     ("retransmit_after", np.float64),
     #: The most links that an agent has.
     ("most_links", np.int64),
@@ -120,6 +123,7 @@ def make_edges(setup: Setup) -> NDArray[Any]:
     """The directed edges before the first event."""
     edges = np.zeros(len(setup.neighbours), EDGE)
     edges["neighbour"], edges["back"] = setup.neighbours, setup.back
+    edges["version"] = NOBODY if setup.scenario.algorithm.mode == "sync" else 0
     return edges
 
 
@@ -192,6 +196,7 @@ def solve(run: Any, i: int) -> None:
     _do(run, SOLVE, run.solve, i, 0, 0, 0)
     if run.failed != NONE_FAILED:
         return
+    events.note(run, SOLVED, i)
     outcome = _follow(run, i)
     if outcome == watch.DIVERGED:
         run.diverged = i

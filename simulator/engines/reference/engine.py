@@ -11,10 +11,12 @@ import simpy
 from simpy.core import StopSimulation
 
 from agents.gossip import AGENTS, GossipAgent
-from agents.messages import Sheets, Steps
+from agents.messages import Message, Sheets, Steps
 from agents.rounds import RoundAgent
 from agents.rule import SOLVE_THEN_ANSWER
 from agents.running import RunningRule
+from simulator.engines.events import NONE, ROUND, SKIP, STALE, Sink
+from simulator.engines.reference.journal import Journal, ignore
 from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
 from simulator.engines.reference.steps import steps_for
 from simulator.engines.setup import Setup
@@ -31,7 +33,7 @@ class SimpyEngine:
     and notes what the agents report.
     """
 
-    def __init__(self, setup: Setup, watch: Watch | None):
+    def __init__(self, setup: Setup, watch: Watch | None, events: Sink | None = None):
         self.setup, self.watch = setup, watch
         scenario, streams = setup.scenario, setup.streams
         self.env = Timeline()
@@ -40,11 +42,18 @@ class SimpyEngine:
         callbacks = (lambda: self.env.now, self._reached, self._diverged)
         self.steps: Steps = steps_for(self.rule, watch, hello, *callbacks)
         self.sheets = Sheets(self.rule.numbers)
-        self.links = Links(self.env, setup, on_alarm=self._enough_sent)
+        self.journal = None if events is None else Journal(setup, lambda: self.env.now, events)
+        self.links = Links(self.env, setup, self._enough_sent, self.journal)
         self.send, self.send_surely = self.links.send, self.links.send_surely
         self.gap = stream(lambda: streams.clock.standard_exponential(4096))
         self.uniform = stream(lambda: streams.peers.random(4096))
         self.compute_time = _compute_time(setup)
+        self.ticked: Callable[[int], None] = ignore
+        self.solved: Callable[[int], None] = ignore
+        self.handled: Callable[[Message], None] = ignore
+        if self.journal is not None:
+            self.ticked, self.solved = self.journal.ticked, self.journal.solved
+            self.handled = self.journal.handled
         self.stale_messages = self.skipped_ticks = 0
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at = np.zeros(len(setup.neighbours))
@@ -100,18 +109,24 @@ class SimpyEngine:
         """The copy at this edge is now of ``sent_at``."""
         self.sent_at[edge] = sent_at
 
-    def stale(self) -> None:
+    def stale(self, message: Message) -> None:
         """Count a message that came too late."""
         self.stale_messages += 1
+        if self.journal is not None:
+            self.journal.message(STALE, message)
 
-    def skipped(self) -> None:
+    def skipped(self, agent: int) -> None:
         """Count a tick that found its agent busy."""
         self.skipped_ticks += 1
+        if self.journal is not None:
+            self.journal.agent(SKIP, agent)
 
     def round_done(self) -> None:
         """The barrier: when all have finished, the round is over and the next one begins."""
         self._still_working -= 1
         if self._still_working == 0:
+            if self.journal is not None:
+                self.journal.agent(ROUND, NONE)
             self._enough_sent()
             self._open_barrier()
 
@@ -180,6 +195,11 @@ class SimpyEngine:
         elif self.links.sent >= self._next_sample:
             self._halt()
         self.links.alarm = math.inf
+
+    def flush(self) -> None:
+        """Hand out the events that are waiting."""
+        if self.journal is not None:
+            self.journal.flush()
 
     def stop(self) -> None:
         """End the run from outside: a metric that is checked at samples has reached its level."""

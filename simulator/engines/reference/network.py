@@ -16,6 +16,8 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 from agents.messages import HELLO, Message
+from simulator.engines.events import DELIVER, DROP, SEND
+from simulator.engines.reference.journal import Journal
 from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
 from simulator.scenario.schema import GilbertElliott, RateDrop
@@ -65,8 +67,14 @@ class Links:
     and the number of the link there.  ``on_alarm`` is called when ``alarm`` messages were sent.
     """
 
-    def __init__(self, env: Timeline, setup: Setup, on_alarm: Callable[[], None]):
-        self.env = env
+    def __init__(
+        self,
+        env: Timeline,
+        setup: Setup,
+        on_alarm: Callable[[], None],
+        journal: Journal | None = None,
+    ):
+        self.env, self._journal = env, journal
         config, streams = setup.scenario.network, setup.streams
         self.senders: list[int] = setup.owners.tolist()
         self.latency = sampler(config.latency, streams.latency)
@@ -102,6 +110,9 @@ class Links:
             sender = self.senders[edge]
             departure = max(now, self.uplink_free[sender]) + size / self.bandwidth
             self.uplink_free[sender] = departure
+        message.place = self.sent
+        if self._journal is not None:
+            self._journal.message(SEND, message)
         self.sent += 1
         self.bytes += size
         if self.sent >= self.alarm:
@@ -110,6 +121,8 @@ class Links:
         latency = self.latency()
         if lost:
             self.dropped += 1
+            if self._journal is not None:
+                self._journal.message(DROP, message)
             return departure, math.inf
         if self.agent_factors is not None:
             latency *= self.agent_factors[self.senders[edge]]
@@ -134,7 +147,7 @@ class Links:
 
             def again(_: simpy.Event) -> None:
                 if not message.arrived:
-                    self.send_surely(message)
+                    self.send_surely(message.again())
 
             timer = Happening(self.env, [again])
             self.env.schedule_at(timer, due)
@@ -142,6 +155,8 @@ class Links:
     def _arrive(self, event: simpy.Event) -> None:
         self.delivered += 1
         message: Message = event._value
+        if self._journal is not None:
+            self._journal.message(DELIVER, message)
         receive, k = self.mailboxes[message.edge]
         receive(message, k)
 

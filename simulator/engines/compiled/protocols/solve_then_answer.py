@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.exchange import answer, compute, dispatch
+from simulator.engines.compiled.exchange import answer, compute, dispatch, stale
 from simulator.engines.compiled.messages import HELLO, NONE, REQUEST, give_back, payload, slot_of
 from simulator.engines.compiled.world import absorb, agent_of, edge_of, introduce, solve, tell
 
@@ -29,7 +29,7 @@ def handle(run: Any, i: int, slot: int) -> None:
     edge = message.back
     own = edge_of(run, edge)
     if message.number != own.version:
-        run.stale += 1
+        stale(run, slot)
     else:
         own.sent_at = message.sent_at
         if message.kind == HELLO:

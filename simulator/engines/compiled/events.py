@@ -1,0 +1,96 @@
+"""What happened, as rows of a buffer that Python empties when it is full."""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from agents.compiling import kernel
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.events import DROP, NONE, ROW, SEND
+
+FIELDS: Fields = [
+    ("recording", np.bool_),
+    ("rows", ADDRESS),
+    ("row_capacity", np.int64),
+    #: How many rows are waiting in the buffer, and the most that one event may add.
+    ("row_count", np.int64),
+    ("most_rows", np.int64),
+]
+
+
+@kernel
+def crowded(run: Any) -> bool:
+    """Might one more event find the buffer full?"""
+    return run.recording and run.row_count + run.most_rows > run.row_capacity
+
+
+@kernel
+def note(run: Any, kind: int, agent: int) -> None:
+    """Something happens to an agent that is about no message."""
+    if run.recording:
+        _write(run, kind, agent, NONE, NONE, NONE, NONE, 0, math.nan)
+
+
+@kernel
+def note_message(
+    run: Any,
+    kind: int,
+    agent: int,
+    peer: int,
+    message: int,
+    what: int,
+    answers: int,
+    size: int,
+    sent_at: float,
+) -> None:
+    """Something happens to a message."""
+    if run.recording:
+        _write(run, kind, agent, peer, message, what, answers, size, sent_at)
+
+
+@kernel
+def note_send(
+    run: Any,
+    sender: int,
+    receiver: int,
+    what: int,
+    answers: int,
+    size: int,
+    sent_at: float,
+    lost: bool,
+) -> None:
+    """The latest message was sent, and perhaps lost."""
+    if run.recording:
+        number = run.sent - 1
+        _write(run, SEND, sender, receiver, number, what, answers, size, sent_at)
+        if lost:
+            _write(run, DROP, sender, receiver, number, what, answers, size, sent_at)
+
+
+@kernel
+def _write(
+    run: Any,
+    kind: int,
+    agent: int,
+    peer: int,
+    message: int,
+    what: int,
+    answers: int,
+    size: int,
+    sent_at: float,
+) -> None:
+    row = view(run.rows, run.row_capacity, ROW)[run.row_count]
+    run.row_count += 1
+    row.time = run.now
+    row.kind = kind
+    row.agent = agent
+    row.peer = peer
+    row.message = message
+    row.what = what
+    row.answers = answers
+    row.bytes = size
+    row.sent_at = sent_at

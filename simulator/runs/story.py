@@ -1,0 +1,205 @@
+"""What a recorded run tells of one agent, one link, or all: read from the store, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from simulator.engines.events import KINDS
+from simulator.errors import SimulatorError
+from simulator.problem.problem import Floats
+from simulator.store.events import COLUMNS, EventsFile, batches
+from simulator.store.store import Store, Stored
+
+#: Rows about the receiver's end of a message.
+_ARRIVED = ("deliver", "miss", "handle", "stale")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A part of a run: between two times, both included."""
+
+    begin: float = -np.inf
+    end: float = np.inf
+
+    def of(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The rows in it."""
+        return table[(table["time"] >= self.begin) & (table["time"] <= self.end)]
+
+
+class Recorded:
+    """A result of the store whose events were recorded."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        store = Store(folder.parent)
+        store.check(folder)  # says at once what is wrong; loading would wait for what may come
+        self.stored: Stored = store.load(folder)
+        if self.stored.events is None:
+            raise SimulatorError(
+                f"{folder}: no events were recorded; run it again with --set record.events=true"
+            )
+        self.file: EventsFile = self.stored.events
+        self.names: list[str] = self.stored.agents["agent"].tolist()
+
+    @cached_property
+    def end(self) -> float:
+        """When the run ended."""
+        return float(self.stored.trace["time"].iloc[-1])
+
+    def number(self, name: str) -> int:
+        """The number of an agent that is given by its name, or by its number."""
+        name = name.strip()
+        if name in self.names:
+            return self.names.index(name)
+        if name.isdecimal() and int(name) < len(self.names):
+            return int(name)
+        few = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
+        raise SimulatorError(f"{self.folder}: no agent {name!r}; its agents are {few}")
+
+    def pieces(self, window: Window) -> Iterator[pd.DataFrame]:
+        """The events in a window, some at a time."""
+        for piece in batches(self.file.path):
+            yield window.of(piece)
+            if len(piece) and piece["time"].iloc[-1] > window.end:
+                return
+
+    def events(
+        self, window: Window, agent: int | None = None, peer: int | None = None
+    ) -> pd.DataFrame:
+        """The events in a window: those of an agent, or of the messages between two."""
+        chosen = []
+        for piece in self.pieces(window):
+            if agent is None:
+                chosen.append(piece)
+            elif peer is None:
+                # A message that is sent to it, or lost on the way, is part of its story too.
+                chosen.append(piece[(piece["agent"] == agent) | (piece["peer"] == agent)])
+            else:
+                pair = {agent, peer}
+                chosen.append(piece[piece["agent"].isin(pair) & piece["peer"].isin(pair)])
+        return pd.concat(chosen, ignore_index=True)[list(COLUMNS)]
+
+    # --- all agents -------------------------------------------------------------------------------
+    def counts(self, window: Window) -> pd.DataFrame:
+        """How often each kind of event happened, by agent."""
+        total = np.zeros((len(self.names), len(KINDS)), dtype=np.int64)
+        for piece in self.pieces(window):
+            own = piece[piece["agent"] >= 0]
+            np.add.at(total, (own["agent"].to_numpy(), own["kind"].cat.codes.to_numpy()), 1)
+        return pd.DataFrame(total, columns=list(KINDS), index=self.names)
+
+    # --- one agent --------------------------------------------------------------------------------
+    def errors(self, agent: int) -> pd.DataFrame | None:
+        """The agent's squared distances over time, where models were recorded."""
+        history, arrays = self.stored.history, self.stored.arrays
+        if history is None:
+            return None
+        columns: dict[str, Any] = {"time": self._sample_times()}
+        for name, key in (("distance", "optimum"), ("l2_error", "targets")):
+            if key in arrays:
+                columns[name] = np.sum((history.models[:, agent] - arrays[key][agent]) ** 2, axis=1)
+        return pd.DataFrame(columns)
+
+    def _sample_times(self) -> Floats:
+        assert self.stored.history is not None
+        times: Floats = self.stored.trace["time"].to_numpy()[self.stored.history.samples]
+        return times
+
+    def moves(self, agent: int, events: pd.DataFrame, most: int) -> pd.DataFrame | None:
+        """Between which samples the agent's model moved most, and what it handled meanwhile."""
+        if self.stored.history is None or len(self.stored.history.samples) < 2:
+            return None
+        times, models = self._sample_times(), self.stored.history.models[:, agent]
+        moved = np.sqrt(np.sum(np.diff(models, axis=0) ** 2, axis=1))
+        handled = events[(events["kind"] == "handle") & (events["agent"] == agent)]
+        rows = []
+        for k in np.argsort(-moved, kind="stable")[:most].tolist():
+            if moved[k] == 0:
+                break
+            inside = (handled["time"] > times[k]) & (handled["time"] <= times[k + 1])
+            rows.append(
+                {
+                    "from": times[k],
+                    "until": times[k + 1],
+                    "moved": moved[k],
+                    "messages": handled[inside],
+                }
+            )
+        return pd.DataFrame(rows, columns=["from", "until", "moved", "messages"])
+
+
+def contacts(events: pd.DataFrame, agent: int, end: float) -> pd.DataFrame:
+    """One row a neighbour: what went there, what came from there, how late, how old at the end."""
+    messages = events[events["message"] >= 0]
+    other = np.where(messages["agent"] == agent, messages["peer"], messages["agent"])
+    own = (messages["agent"] == agent).to_numpy()
+    kind = messages["kind"].to_numpy()
+    rows = []
+    for peer in np.unique(other).tolist():
+        here = other == peer
+        came = messages[here & own & (kind == "deliver")]
+        handled = messages[here & own & (kind == "handle")]
+        rows.append(
+            {
+                "peer": peer,
+                "sent": int((here & own & (kind == "send")).sum()),
+                "lost": int((here & own & (kind == "drop")).sum())
+                + int((here & ~own & (kind == "miss")).sum()),
+                "came": len(came),
+                "lost_to_it": int((here & ~own & (kind == "drop")).sum())
+                + int((here & own & (kind == "miss")).sum()),
+                "stale": int((here & own & (kind == "stale")).sum()),
+                "delay": float((came["time"] - came["sent_at"]).median()) if len(came) else np.nan,
+                "age": end - float(handled["sent_at"].max()) if len(handled) else np.nan,
+            }
+        )
+    names = ["peer", "sent", "lost", "came", "lost_to_it", "stale", "delay", "age"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def fates(events: pd.DataFrame) -> pd.DataFrame:
+    """One row a message that was sent: from whom, when, and what became of it."""
+    sends = events[events["kind"] == "send"].set_index("message")
+    table = pd.DataFrame(
+        {
+            "from": sends["agent"],
+            "to": sends["peer"],
+            "what": sends["what"].astype(str),
+            "sent": sends["time"],
+            "arrived": np.nan,
+            "fate": "under way",
+        }
+    )
+    # In the order of a message's life, so that the last one holds.
+    words = {"drop": "lost", "miss": "missed", "deliver": "waiting", "handle": "handled"}
+    for kind, word in {**words, "stale": "stale"}.items():
+        rows = events[events["kind"] == kind].set_index("message")
+        known = rows.index.intersection(table.index)
+        table.loc[known, "fate"] = word
+        if kind in ("miss", "deliver"):
+            table.loc[known, "arrived"] = rows.loc[known, "time"]
+    return table.reset_index()
+
+
+def off_time(events: pd.DataFrame, agent: int, end: float) -> tuple[int, float]:
+    """How often the agent went off, and how long it was off up to ``end``."""
+    switches = events[(events["kind"] == "switch") & (events["agent"] == agent)]
+    offs = switches.loc[switches["what"] == "off", "time"].to_numpy()
+    ons = switches.loc[switches["what"] == "on", "time"].to_numpy()
+    ons = np.append(ons, [end] * max(0, len(offs) - len(ons)))
+    return len(offs), float(np.sum(_paired(offs, ons)))
+
+
+def _paired(offs: NDArray[Any], ons: NDArray[Any]) -> Floats:
+    """Lengths of absences; a window may begin with a return."""
+    ons = ons[len(ons) - len(offs) :]
+    lengths: Floats = ons - offs
+    return lengths

@@ -1,0 +1,158 @@
+"""events.parquet: written in chunks while a run goes on, read as a table or in pieces.
+
+pyarrow is an optional extra, and imported only where there are events.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from simulator.engines.events import KINDS, WHAT, Rows
+from simulator.errors import SimulatorError
+from simulator.store.checked import damaged
+from simulator.store.drafts import scratch
+
+EVENTS = "events.parquet"
+#: The columns in their order, and how they are packed; pyarrow's defaults take six times as long.
+COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "bytes", "sent_at")
+_WORDS = {"kind": KINDS, "what": WHAT}
+_PACKING = {
+    **dict.fromkeys(("agent", "peer", "message", "answers", "bytes"), "DELTA_BINARY_PACKED"),
+    **dict.fromkeys(("time", "sent_at"), "BYTE_STREAM_SPLIT"),
+}
+
+
+def require_pyarrow() -> None:
+    """Raise unless events can be written and read here."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError:
+        raise SimulatorError(
+            "record.events: needs pyarrow, which comes with the extra events: "
+            "pip install 'murmuration[events]'"
+        ) from None
+
+
+class EventsFile:
+    """Events on disk.
+
+    A new one lies in a temporary folder, which lives as long as this object; one of the store in
+    its result's.  Sent to another process, it takes its content along.
+    """
+
+    def __init__(self, path: Path | None = None):
+        if path is None:
+            stack = ExitStack()
+            path = stack.enter_context(scratch()) / EVENTS
+            weakref.finalize(self, stack.close)
+        self.path = path
+
+    def __getstate__(self) -> bytes:
+        return self.path.read_bytes()
+
+    def __setstate__(self, content: bytes) -> None:
+        EventsFile.__init__(self)
+        self.path.write_bytes(content)
+
+    def read(self) -> pd.DataFrame:
+        """All rows."""
+        return read_events(self.path)
+
+
+class EventsWriter:
+    """Writes rows as they come; to be closed at the end."""
+
+    def __init__(self, path: Path):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self._schema = _schema()
+        self._words = {name: pa.array(words) for name, words in _WORDS.items()}
+        self._writer = pq.ParquetWriter(
+            path,
+            self._schema,
+            compression="lz4",
+            use_dictionary=list(_WORDS),
+            column_encoding=_PACKING,
+            write_statistics=["time"],
+        )
+
+    def __call__(self, rows: Rows) -> None:
+        """Write so many rows, as one group."""
+        import pyarrow as pa
+
+        if len(rows):
+            columns = [self._column(name, np.ascontiguousarray(rows[name])) for name in COLUMNS]
+            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+
+    def _column(self, name: str, values: Any) -> Any:
+        import pyarrow as pa
+
+        if name not in _WORDS:
+            return pa.array(values)
+        numbers = pa.array(values, mask=values < 0)
+        return pa.DictionaryArray.from_arrays(numbers, self._words[name], safe=False)
+
+    def close(self) -> None:
+        """The file is whole now."""
+        self._writer.close()
+
+
+def _schema() -> Any:
+    import pyarrow as pa
+
+    words = pa.dictionary(pa.int8(), pa.string())
+    types = {"time": pa.float64(), "sent_at": pa.float64(), "agent": pa.int32()}
+    types |= {"peer": pa.int32(), "kind": words, "what": words}
+    return pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
+
+
+def read_events(path: Path) -> pd.DataFrame:
+    """All rows of a file as a table."""
+    return pd.concat([*batches(path)], ignore_index=True)
+
+
+def batches(
+    path: Path, columns: Sequence[str] | None = None, rows: int = 2**18
+) -> Iterator[pd.DataFrame]:
+    """The rows of a file, so many at a time; at least one table, which may be empty."""
+    require_pyarrow()
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(path) as file:
+            if not set(COLUMNS) <= set(file.schema_arrow.names):
+                raise damaged(path, "no events")
+            wanted = list(columns or COLUMNS)
+            yield _table(file.schema_arrow.empty_table().select(wanted))
+            for batch in file.iter_batches(rows, columns=wanted):
+                yield _table(batch)
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).split("\n", 1)[0]
+        raise damaged(path, f"no events: {first}") from None
+
+
+def _table(batch: Any) -> pd.DataFrame:
+    """With the same categories in every piece, so that pieces can be put together."""
+    table: pd.DataFrame = batch.to_pandas()
+    for name, words in _WORDS.items():
+        if name in table:
+            table[name] = table[name].astype(pd.CategoricalDtype(list(words)))
+    return table
+
+
+def size_of(path: Path) -> int:
+    """How many rows a file has."""
+    require_pyarrow()
+    import pyarrow.parquet as pq
+
+    return int(pq.read_metadata(os.fspath(path)).num_rows)
