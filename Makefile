@@ -2,13 +2,14 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: run reproduce test check verify wheel-check bench clean help
+.PHONY: run reproduce test check docs verify wheel-check bench clean help
 
 help:
 	@echo "make run        run the main scenario (scenarios/moons.yaml)"
 	@echo "make reproduce  all of the paper's experiments, at full size (about 20 minutes on two cores)"
 	@echo "make test       the test suite"
 	@echo "make check      what CI runs: format, lint, types, tests"
+	@echo "make docs       the documentation, as a site in build/docs"
 	@echo "make verify     slow statistical verification"
 	@echo "make wheel-check  the package in an environment of its own"
 	@echo "make bench      speed, as ratios measured in one run"
@@ -44,6 +45,15 @@ check: .venv/.installed
 
 verify: .venv/.installed
 	$(PY) -m pytest -n 2 -m verify
+
+.venv/.docs: .venv/.run
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+# Warnings are errors.
+docs: .venv/.docs
+	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
 
 # The package as others get it: in an environment of its own and an empty folder.
 wheel-check:
