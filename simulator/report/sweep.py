@@ -22,6 +22,7 @@ from simulator.report.run import Item
 from simulator.report.sources import Source
 from simulator.store.checked import damaged, regular_bytes
 from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.sweeps.request import tabled
 from simulator.theory.metrics import METRICS
 
 #: The tables that there may be, and what each is.
@@ -139,7 +140,7 @@ def _plain(value: Any) -> str:
 
 def _codes(values: pd.Series[Any], among: list[Any]) -> np.ndarray:
     """The position of each value among those that were swept."""
-    places = {_plain(value): number for number, value in enumerate(among)}
+    places = {_plain(tabled(value)): number for number, value in enumerate(among)}
     return np.array([places.get(_plain(value), 0) for value in values])
 
 
