@@ -45,7 +45,8 @@ _RATIOS = {
 def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
     """The part of a sweep, of which ``share`` items fill a page that will be at ``page``."""
     frames = _read_tables(source)
-    axes: dict[str, list[Any]] = source.manifest["axes"]
+    # A frontier's knobs have other values on each side, and none in common.
+    axes: dict[str, list[Any]] = {k: v for k, v in source.manifest["axes"].items() if v}
     kind, vary = _kind(frames, axes)
     runs = frames["runs"]
     notes = []
