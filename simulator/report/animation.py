@@ -50,7 +50,7 @@ def write_animation(folder: Path, out: Path | None = None, *, plugins: Given = N
             append_images=others,
             duration=pauses,
             loop=0,
-            optimize=True,
+            optimize=place.suffix.lower() == ".gif",  # a PNG takes minutes, and gains nothing
         )
     return place
 

@@ -46,7 +46,7 @@ _RATIOS = {
 def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
     """The part of a sweep, of which ``share`` items fill a page that will be at ``page``."""
     frames = _read_tables(source)
-    axes: dict[str, list[Any]] = source.manifest["axes"]
+    axes = _axes(source, frames)
     kind, vary = _kind(frames, axes)
     runs = frames["runs"]
     notes = []
@@ -117,6 +117,16 @@ def _read_tables(source: Source) -> dict[str, pd.DataFrame]:
         if not missing.get(name, set()) <= set(found[name]):
             raise damaged(path, "columns are missing")
     return found
+
+
+def _axes(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str, list[Any]]:
+    """Swept keys and their values; a frontier's are in its table, and its knobs are no axes."""
+    given: dict[str, list[Any]] = source.manifest["axes"]
+    points = frames.get("frontier")
+    if points is None:
+        return given
+    keys = [key for key in given if key not in ("knob", "value")]
+    return {key: list(dict.fromkeys(points[key])) for key in keys}
 
 
 def _kind(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> tuple[str, str | None]:

@@ -18,7 +18,7 @@ function sortableTable(columns, {render = null, pick = null, rows = ROWS, captio
   const more = el("button", {type: "button", onclick: () => { visible += 10 * rows; fill(); }}, "more rows");
   const heads = names.map((name) => {
     const button = el("button", {type: "button", onclick: () => sort(name)}, name.replaceAll("_", " ").replace("$", ""));
-    return el("th", {scope: "col"}, button);
+    return el("th", {scope: "col", className: isText(name) ? "text" : ""}, button);
   });
 
   function cell(name, row) {
