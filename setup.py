@@ -12,5 +12,10 @@ SHIPPED = {
 setup(
     packages=[*find_packages(include=["agents*", "simulator*"]), *SHIPPED],
     package_dir=SHIPPED,
-    package_data={"agents": ["py.typed"], "simulator": ["py.typed"], **{k: ["*"] for k in SHIPPED}},
+    package_data={
+        "agents": ["py.typed"],
+        "simulator": ["py.typed"],
+        "simulator.report": ["static/*"],
+        **{k: ["*"] for k in SHIPPED},
+    },
 )

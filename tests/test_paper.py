@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +49,8 @@ from simulator.sweeps.request import read_request
 from simulator.sweeps.work import RESUMED
 from simulator.theory.metrics import View
 from simulator.theory.objectives import consensus_model
-from tests.sweeping import ROOT, command
+from tests.processes import Command
+from tests.sweeping import ROOT
 
 CHOICES = ROOT / "scenarios" / "paper" / "choices.yaml"
 COMMITTED = ROOT / "results" / "paper"
@@ -340,7 +340,7 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """All experiments in small, made once for the tests of this group: results and output."""
     out = tmp_path_factory.mktemp("quick")
@@ -357,13 +357,11 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_killed_and_started_again_it_gives_the_same_bytes(quick, tmp_path: Path):
     names = ["fig2-left", "theorem1"]
     out = tmp_path / "killed"
-    words = command("reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--quiet")
-    words += ["--choices", str(CHOICES)]
-    process = subprocess.Popen(words, start_new_session=True)
-    while process.poll() is None and _stored(out) < 8:
+    words = ["reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--choices", CHOICES]
+    process = Command(*words, cwd=tmp_path)
+    while process.running() and _stored(out) < 8:
         time.sleep(0.005)
     process.kill()
-    process.wait()
     before = _stored(out)
     assert 8 <= before < 33
     again = list(reproduce(names, choices=CHOICES, out=out, quick=True, jobs=1))

@@ -21,6 +21,7 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
+from simulator.cli.report import animate_command, report_command
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.stored import draw_command, list_command, show_command
 from simulator.cli.sweep import compare_command, sweep_command
@@ -44,6 +45,7 @@ def commands(debug: bool) -> None:
       python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator report results/moons-1632f351 --open
       python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
@@ -53,6 +55,8 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(report_command)
+commands.add_command(animate_command)
 commands.add_command(example_command)
 commands.add_command(list_command)
 commands.add_command(show_command)
@@ -71,6 +75,7 @@ commands.add_command(trace_command)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+@click.option("--report", is_flag=True, help="Make a page of the result too: report.html.")
 @figure_options
 def run_command(
     scenario_file: Path,
@@ -82,6 +87,7 @@ def run_command(
     as_json: bool,
     quiet: bool,
     figures: bool,
+    report: bool,
     **look: Any,
 ) -> None:
     """Run one scenario and store its result below --out.
@@ -100,6 +106,10 @@ def run_command(
     from simulator.sweeps.work import Run, noting, unfinished
 
     hush(quiet)
+    if report:
+        from simulator.report.page import plotly_script, write_page
+
+        plotly_script()  # said before a long run, if it is missing
     draw = _drawing(look) if figures else None
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
@@ -128,6 +138,8 @@ def run_command(
             click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
+        if report:
+            write_page([folder], plugins=scenario.plugins)
         _report(manifest, folder, reused, as_json, quiet)
 
 

@@ -194,8 +194,9 @@ def _tuning_panel(
     for (_, own), (colour, style) in zip(lines.values(), looks, strict=True):
         text = ", ".join(shown_value(own[key].iloc[0]) for key in told)
         x = np.array([values.index(value) for value in own["given"]])
-        low = own["time"] - own["time_paired_low"]
-        high = own["time_paired_high"] - own["time"]
+        # Where all runs end at the limit the interval has no width, but for rounding.
+        low = (own["time"] - own["time_paired_low"]).clip(lower=0.0)
+        high = (own["time_paired_high"] - own["time"]).clip(lower=0.0)
         axis.errorbar(
             x, own["time"], [low, high], color=colour, linestyle=style, capsize=2, label=text
         )

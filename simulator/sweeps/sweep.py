@@ -16,7 +16,7 @@ import pandas as pd
 
 from simulator.errors import SimulatorError
 from simulator.scenario.choice import kind_of
-from simulator.store.checked import hash_of
+from simulator.store.checked import describe, hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
@@ -183,6 +183,7 @@ def write_tables(
         "runs": [place.name for place in computed.folders],
         "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
         "software": software(),
+        "files": describe(folder),
     }
     write_manifest(folder, manifest)
 
