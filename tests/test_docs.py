@@ -19,11 +19,11 @@ from tests.conftest import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+#: Lines of the pages' blocks, which begin so and nowhere else; some go on in the next line.
 COMMANDS = [
     (name, line.split("  #")[0].strip())
     for name, text in PAGES.items()
-    for block in re.findall(r"```(?:sh)?\n(.*?)```", text, flags=re.DOTALL)
-    for line in block.replace("\\\n", " ").splitlines()
+    for line in text.replace("\\\n", " ").splitlines()
     if line.startswith("python -m simulator")
 ]
 
