@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulator.figures.style import LOOKS, Look, keep, title
@@ -38,7 +39,7 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
         groups = list(frontier.points.groupby(by, sort=False))
     columns = 1 if look.narrow else min(2, len(groups))
     rows = -(-len(groups) // columns)
-    figure = look.picture(0.6 + 2.6 * rows)
+    figure = look.picture(0.8 + 2.6 * rows)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     for axis, (name, table) in zip(axes, groups, strict=False):
         for number, value in enumerate(values):
@@ -48,16 +49,16 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
         costs_axes(axis)
         axis.label_outer()
     left, right = axes[0].get_xlim()
-    axes[0].set_xlim(0.57 * left, 1.1 * right)  # room for labels
+    axes[0].set_xlim(0.45 * left, 1.1 * right)  # room for labels
     for axis in axes[len(groups) :]:
         axis.set_visible(False)
+    lines = []
     for number, value in enumerate(values):
         knob = str(select(frontier.points, {key: value})["knob"].iloc[0])
         name = f"{look.side(key, label(value))}: {look.words(knob)}"
-        axes[0].text(
-            0.98, 0.97 - 0.075 * number, name, color=LOOKS[number % len(LOOKS)][0], ha="right",
-            va="top", fontweight="bold", transform=axes[0].transAxes,
-        )  # fmt: skip
+        marker = "o" if number == 0 else "s"
+        lines.append(Line2D([], [], color=LOOKS[number % len(LOOKS)][0], marker=marker, label=name))
+    figure.legend(handles=lines, loc="outside lower center", ncols=columns, frameon=False)
     seeds = frontier.runs["seed"].nunique()
     what = f"geometric means and paired 95 % intervals over {seeds} seeds"
     title(figure, f"{frontier.name}: {what}; lower left is better")
@@ -76,8 +77,8 @@ def frontier_line(
     x, y = points["communications"], points["time"]
     errors = {
         f"{way}err": [
-            points[cost] - points[f"{cost}_paired_low"],
-            points[f"{cost}_paired_high"] - points[cost],
+            (points[cost] - points[f"{cost}_paired_low"]).clip(lower=0.0),
+            (points[f"{cost}_paired_high"] - points[cost]).clip(lower=0.0),
         ]
         for way, cost in (("x", "communications"), ("y", "time"))
         if np.isfinite(points[f"{cost}_paired_low"]).all()
