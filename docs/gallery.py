@@ -30,7 +30,7 @@ def main() -> None:
             continue
         result = run(path, {"engine": "compiled", **SHORTER.get(name, {})})
         with rc_context(Look().style):
-            for which, figure in result.pictures(Look()).items():
+            for which, figure in result.pictures(Look()):
                 figure.savefig(FOLDER / f"{name}-{which}.png", dpi=100)
         print(name, result)
 

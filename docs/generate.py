@@ -22,6 +22,11 @@ def reference() -> str:
         "Made of the schema: what the program checks. Times are in seconds or carry a "
         "unit (`50 ms`, `2 min`), bandwidths too (`1 MB/s`); a share may be a percentage (`10%`). "
         "A block of one of several kinds says which by its `kind`.",
+        "A key that the kind of its block does not have is an error (`rho` under `mp`, anything "
+        "but `kind` under `solitary` and `consensus`); but what only one mode or baseline leaves "
+        "unused (the clock in rounds, `retransmit_after` in gossip) may stand, so that all can be "
+        "compared on one scenario. Where `--set algorithm.kind` changes the kind, the file's keys "
+        "that only its own kind has go with it.",
         "## A scenario file",
         _table(schema, schema["$defs"]),
     ]

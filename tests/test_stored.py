@@ -68,10 +68,10 @@ def test_draw_draws_again_without_computing(stored, here, monkeypatch):
     assert {path.name for path in runs[0].glob("*.*")} >= {"error.pdf", "models.pdf"}
     assert Store(stored / "results").has_figures(runs[0])
     to = stored / "figures"
-    for folder in (stored / "results" / "sweeps").iterdir():
-        done = here("draw", folder, "--to", to, "--width", 3.3, cwd=stored)
-        assert done.returncode == 0, done.stderr
-    assert {path.name for path in to.iterdir()} == {"comparison.png", "curves.png"}
+    folder, _ = sorted((stored / "results" / "sweeps").iterdir())
+    done = here("draw", folder, "--to", to, "--width", 3.3, cwd=stored)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in to.iterdir()} < {"comparison.png", "curves.png"}
 
 
 @pytest.mark.parametrize(

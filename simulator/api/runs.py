@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -54,18 +54,18 @@ class Problem(Shown, problems.Problem):
             }
         )
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The graph, with the solitary models (and the true ones) on it."""
         from simulator.figures.agents import layout, model_panels
 
         if layout(self) is None:
-            return {}
+            return
         panels = [("solitary models", self.solitary)]
         if self.targets is not None:
             panels.insert(0, ("true models", self.targets))
         figure = look.picture(0.8 + 0.5 * look.width / len(panels))
         model_panels(figure, self, panels)
-        return {"agents": figure}
+        yield "agents", figure
 
 
 class Result(Shown, base.Result):
@@ -93,11 +93,11 @@ class Result(Shown, base.Result):
         rows = [{"models": stage, **row} for stage, row in self.summary["metrics"].items()]
         return pd.DataFrame(rows)
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The error, and the agents."""
         from simulator.figures.run import run_pictures
 
-        return dict(run_pictures(self, look))
+        return run_pictures(self, look)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, plugins: Given = None) -> Self:

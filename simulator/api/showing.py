@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,8 @@ class Shown:
         """What a reader wants to know first."""
         raise NotImplementedError
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
-        """Its figures by name, the most telling one first."""
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
+        """Its figures with their names, the most telling one first."""
         raise NotImplementedError
 
     def plot(
@@ -51,13 +52,16 @@ class Shown:
         from simulator.figures.style import PAGE, Look
 
         look = Look(metric=metric, labels=labels or {}, width=width or PAGE)
+        names = []
         with rc_context(look.style):
-            found: Any = self.pictures(look)
-        if not found:
+            figure: Any
+            for name, figure in self.pictures(look):
+                if which in (None, name):
+                    return figure
+                names.append(name)
+        if which is None:
             raise SimulatorError("there is nothing to draw: one sample, and no vectors of agents")
-        if which is not None and which not in found:
-            raise SimulatorError(f"plot: no figure {which!r}; allowed: {', '.join(found)}")
-        return next(iter(found.values())) if which is None else found[which]
+        raise SimulatorError(f"plot: no figure {which!r}; allowed: {', '.join(names)}")
 
     def __repr__(self) -> str:
         return f"<{self.title()}>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -60,11 +60,11 @@ class Sweep(_Loaded, sweeps.Sweep):
         """The means."""
         return self.summary[_without_ends(self.summary)]
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Curves, and a heat map over two keys."""
         from simulator.figures.sweep import sweep_pictures
 
-        return dict(sweep_pictures(self, look))
+        return sweep_pictures(self, look)
 
 
 class Comparison(_Loaded, comparisons.Comparison):
@@ -80,11 +80,11 @@ class Comparison(_Loaded, comparisons.Comparison):
         """The speed-ups with their intervals."""
         return self.speedup
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Curves, speed-ups or a phase diagram; and what was tried where a side was tuned."""
         from simulator.figures.comparison import comparison_pictures
 
-        return dict(comparison_pictures(self, look))
+        return comparison_pictures(self, look)
 
 
 class Frontier(_Loaded, frontiers.Frontier):
@@ -98,11 +98,11 @@ class Frontier(_Loaded, frontiers.Frontier):
         """What every value costs."""
         return self.points[_without_ends(self.points)]
 
-    def pictures(self, look: Look) -> dict[str, Figure]:
+    def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Time against communications."""
         from simulator.figures.frontier import frontier_pictures
 
-        return dict(frontier_pictures(self, look))
+        return frontier_pictures(self, look)
 
 
 def _without_ends(table: pd.DataFrame) -> list[str]:
