@@ -15,10 +15,10 @@ from simulator.figures.style import (
     GREEN,
     GREY,
     ORANGE,
-    PLAIN,
     STYLE,
     Look,
     keep,
+    log_scale,
     title,
 )
 from simulator.problem.problem import Floats
@@ -105,8 +105,7 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
                 if level > 0:
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
             if not known[name].grows and (trace[name] > 0).all():
-                axis.set_yscale("log")
-                axis.yaxis.set_major_formatter(PLAIN)
+                log_scale(axis, trace[name])
             axis.locator_params(axis="x", nbins=5)
             if look.narrow or row == len(names) - 1:
                 axis.set_xlabel(text)

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulator.errors import ScenarioError
 
@@ -182,6 +182,15 @@ def title(figure: Figure, text: str) -> None:
 def shown_value(value: Any) -> str:
     """A value of a table or a grid for people."""
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def log_scale(axis: Any, values: Any) -> None:
+    """A logarithmic y axis in plain numbers; where they span little, with 2 and 5 in between."""
+    axis.set_yscale("log")
+    if np.nanmax(values) < 50 * np.nanmin(values):
+        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter(PLAIN)
+    axis.yaxis.set_minor_formatter(NullFormatter())
 
 
 def line_looks(values: Sequence[Any]) -> list[tuple[Any, Any]]:

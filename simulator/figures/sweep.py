@@ -21,6 +21,7 @@ from simulator.figures.style import (
     Look,
     keep,
     line_looks,
+    log_scale,
     shown_value,
     title,
     value_ticks,
@@ -170,8 +171,7 @@ def scale(axis: Any, sweep: Sweep, metric: str) -> None:
     values = sweep.curves[metric].to_numpy(dtype=float)
     grows = sweep.metrics.get(metric, ("", False))[1]
     if not grows and np.nanmin(values) > 0:
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(PLAIN)
+        log_scale(axis, values)
 
 
 def metric_words(sweep: Sweep, metric: str, look: Look) -> str:
