@@ -69,9 +69,10 @@ def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
         f"models in R^{summary['dimension']}, seed {summary['seed']})"
     )
     console.print(_metrics_table(summary["metrics"]))
+    missed = f"{summary['missed']:,} missed + " if summary["missed"] else ""
     console.print(
         f"messages: {summary['communications']:,} sent = {summary['delivered']:,} delivered "
-        f"+ {summary['dropped']:,} dropped + {summary['in_flight']:,} in flight "
+        f"+ {summary['dropped']:,} dropped + {missed}{summary['in_flight']:,} in flight "
         f"({summary['bytes']:,} bytes); {summary['stale']:,} stale, "
         f"{summary['skipped']:,} ticks skipped"
     )

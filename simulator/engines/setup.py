@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
+from simulator.engines.presence import Cuts, Presence, cuts, presence
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
@@ -45,6 +46,9 @@ class Setup:
     #: The first models (n, p) and copies (edges, p).
     models: Floats
     copies: Floats
+    #: Comings and goings, and partitions, if there are any.
+    presence: Presence | None = None
+    cuts: Cuts | None = None
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -67,6 +71,20 @@ class Setup:
 
     def start(self) -> Start:
         """What the rule starts from."""
+        return self._start(self.models, self.copies)
+
+    def fresh_start(self) -> Start:
+        """What an agent that has forgotten everything starts from again: its data alone.
+
+        The arbitrary starts have their first numbers again.
+        """
+        start = self.scenario.algorithm.start
+        if start == "zero" or isinstance(start, NormalStart):
+            return self._start(self.models.copy(), self.copies.copy())
+        solitary = self.problem.solitary
+        return self._start(solitary.copy(), solitary[self.owners])
+
+    def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm
         return Start(
             first=self.indptr,
@@ -75,8 +93,8 @@ class Setup:
             D=problem.D,
             confidence=problem.confidence,
             solitary=problem.solitary,
-            models=self.models,
-            copies=self.copies,
+            models=models,
+            copies=copies,
             loss=problem.loss,
             X=problem.data.X,
             y=problem.data.y,
@@ -117,6 +135,8 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         compute_factors=compute_factors,
         models=models,
         copies=copies,
+        presence=presence(scenario, problem, streams),
+        cuts=cuts(scenario, problem, streams, None),
     )
 
 

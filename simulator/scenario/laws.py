@@ -20,7 +20,7 @@ from agents.parameters import MOST, Positive, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.machine import require_readable
 from simulator.scenario.choice import one_of
-from simulator.scenario.quantities import InputFile, Seconds
+from simulator.scenario.quantities import InputFile, PositiveSeconds, Seconds
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
@@ -49,6 +49,20 @@ class Law(Strict, Generic[Q]):
 
         return draw
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draws with chances in proportion to their length: stays that a random instant falls into.
+
+        Only where a law is one of stays (``availability``).
+        """
+        raise ScenarioError(
+            f"the law {self.kind} has no length-weighted draws: it is not for stays"
+        )
+
+    @property
+    def drawn(self) -> Law[Any]:
+        """What is drawn of it at every use; the rest is factors that are fixed before the run."""
+        return self
+
     @property
     def mean_value(self) -> float:
         """The expectation."""
@@ -69,6 +83,10 @@ class Constant(Law[Q]):
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``value``, without using the generator."""
         return np.full(size, self.value, dtype=float)
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """``value``."""
+        return self.draw(rng, size)
 
     @property
     def mean_value(self) -> float:
@@ -98,6 +116,11 @@ class Uniform(Law[Q]):
         """Uniform draws."""
         return rng.uniform(*self.parameters(), size)
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """The square is uniform."""
+        low, high = self.parameters()
+        return np.sqrt(rng.uniform(low * low, high * high, size))
+
     def parameters(self) -> tuple[float, float]:
         """``(low, high)``."""
         return float(self.low), float(self.high)  # type: ignore[arg-type]
@@ -124,6 +147,10 @@ class Exponential(Law[Q]):
         """Exponential draws."""
         return rng.exponential(self.mean_value, size)
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """The sum of two of them: what has passed, and what is to come."""
+        return rng.gamma(2.0, self.mean_value, size)
+
     @property
     def mean_value(self) -> float:
         """``mean``."""
@@ -148,6 +175,11 @@ class Lognormal(Law[Q]):
         if self.mean_value == 0:
             return np.zeros(size)
         return rng.lognormal(*self.parameters(), size)
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Lognormal too, with σ² more in the mean of the logarithm."""
+        log, sigma = self.parameters()
+        return rng.lognormal(log + sigma**2, sigma, size)
 
     def parameters(self) -> tuple[float, float]:
         """``(ln mean − sigma²/2, sigma)``: mean and spread of the logarithm."""
@@ -177,6 +209,11 @@ class Pareto(Law[Q]):
         """Pareto draws: NumPy's are Lomax, so shift by one and scale."""
         shape, least = self.parameters()
         return (rng.pareto(shape, size) + 1.0) * least
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Pareto too, with a shape less by 1."""
+        shape, least = self.parameters()
+        return (rng.pareto(shape - 1.0, size) + 1.0) * least
 
     def parameters(self) -> tuple[float, float]:
         """``(shape, least value)``."""
@@ -249,6 +286,13 @@ class Empirical(Law[Q]):
         values = self.values()
         return lambda size: values[pick(rng.random(size), len(values))]
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """A line is picked in proportion to its number."""
+        values = self.values()
+        upto = np.cumsum(values)
+        places = np.searchsorted(upto, rng.random(size) * upto[-1], side="right")
+        return values[np.minimum(places, len(values) - 1)]
+
     @property
     def mean_value(self) -> float:
         """The mean of the file's numbers."""
@@ -308,6 +352,16 @@ def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
         choice,
         AfterValidator(_holds_no_zero),
         BeforeValidator(_plain_is_constant, json_schema_input_type=Positive | choice),
+    ]
+
+
+def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
+    """The type of a stay: a time above 0, perhaps with a unit, or a law of such times."""
+    choice = one_of([law[PositiveSeconds] for law in laws])  # type: ignore[index]
+    return Annotated[
+        choice,
+        AfterValidator(_holds_no_zero),
+        BeforeValidator(_plain_is_constant, json_schema_input_type=PositiveSeconds | choice),
     ]
 
 

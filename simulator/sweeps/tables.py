@@ -20,7 +20,7 @@ from simulator.store.store import Store
 from simulator.sweeps.plan import Plan, label
 
 METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
-_COUNTS = ("communications", "delivered", "dropped", "stale", "skipped", "bytes")
+_COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
 #: Points of a curve between its start and its end.
 _POINTS = 200
 
