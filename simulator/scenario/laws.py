@@ -365,19 +365,29 @@ def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
     ]
 
 
-def time_law(laws: Iterable[type[Law[Any]]], *, of_links: bool = False) -> Any:
-    """The type of a time: a number, perhaps with a unit, or a law; with factors per agent."""
-    laws = list(laws)
-    factors = factor_law(laws) | None
-    fields: dict[str, Any] = {"per_agent": (factors, Field(default=None, description=_PER_AGENT))}
+def time_law(
+    laws: Iterable[type[Law[Any]]],
+    *,
+    by_agent: Any,
+    by_link: Any = None,
+    more: Iterable[type[Law[Any]]] = (),
+) -> Any:
+    """The type of a time: a number, perhaps with a unit, or a law; with factors per agent.
+
+    ``by_agent`` and, of latencies, ``by_link`` are the types of the factors; ``more`` are laws
+    whose scale is in seconds already.
+    """
+    fields: dict[str, Any] = {
+        "per_agent": (by_agent | None, Field(default=None, description=_PER_AGENT))
+    }
     base: type[Strict] = Straggling
-    if of_links:
-        fields["per_link"] = (factors, Field(default=None, description=_PER_LINK))
+    if by_link is not None:
+        fields["per_link"] = (by_link | None, Field(default=None, description=_PER_LINK))
         base = Lingering
-    suffix = "Latency" if of_links else "Time"
+    suffix = "Latency" if by_link is not None else "Time"
     timed = []
-    for law in laws:
-        model = law[Seconds]  # type: ignore[index]
+    for law in [*laws, *more]:
+        model = law if law in more else law[Seconds]  # type: ignore[index]
         made = create_model(f"{law.__name__}{suffix}", __base__=(base, model), **fields)
         made.__doc__ = law.__doc__
         timed.append(made)

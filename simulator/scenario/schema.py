@@ -31,6 +31,7 @@ from simulator.scenario.choice import kind_of, one_of
 from simulator.scenario.kinds import Graph, Kinds, Metric, Problems, Task
 from simulator.scenario.laws import Law, factor_law, stay_law, time_law
 from simulator.scenario.living import Availability, Cut, OnOff, Partition, Sites, Traced, overlaps
+from simulator.scenario.places import BySite, geographic, with_column
 from simulator.scenario.quantities import BytesPerSecond, PositiveSeconds
 
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
@@ -404,6 +405,8 @@ def _living_problems(scenario: Scenario) -> Problems:
     elif availability is not None and stop.time is None and scenario.algorithm.mode == "async":
         what = "with a trace all agents may be off for ever: give stop.time as well"
         problems.append(("availability.kind", what))
+    if isinstance(network.latency, BySite) and scenario.sites is None:
+        problems.append(("network.latency", "needs sites, e.g. sites: {column: region}"))
     for k, cut in enumerate(network.partitions):
         if cut.groups == "by site" and scenario.sites is None:
             what = "needs sites, e.g. sites: {random: 5}"
@@ -484,7 +487,10 @@ def _task_type(task: type[Task], loss: Any) -> type[Task]:
 @cache
 def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     """The class of scenarios whose keys may name all these kinds."""
-    times, latencies = time_law(kinds.laws), time_law(kinds.laws, of_links=True)
+    factors, own = factor_law(kinds.laws), factor_law(with_column(kinds.laws))
+    times = time_law(with_column(kinds.laws), by_agent=own)
+    far = geographic(factors)
+    latencies = time_law(kinds.laws, by_agent=own, by_link=factors, more=far)
     known = blocks(kinds.rules)
     loss = _nameable(kinds.losses)
     tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
@@ -499,7 +505,7 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         graph=(one_of(kinds.graphs), Field(description="Who knows whom.")),
         algorithm=_field(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
         clock=_field(
-            _block(Clock, rate=(factor_law(kinds.laws), 1.0, "Ticks a second of each agent.")),
+            _block(Clock, rate=(own, 1.0, "Ticks a second of each agent.")),
             {},
             "When agents wake up.",
         ),

@@ -254,7 +254,7 @@ class Halt(Happening):
 
 def _compute_time(setup: Setup) -> Callable[[int], float]:
     """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
-    law = setup.scenario.compute.time
+    law = setup.scenario.compute.time.drawn
     draw = sampler(law, setup.streams.compute)
     if setup.compute_factors is None:
         constant = law.mean_value

@@ -78,7 +78,7 @@ class Links:
         self.env, self._journal = env, journal
         config, streams = setup.scenario.network, setup.streams
         self.senders: list[int] = setup.owners.tolist()
-        self.latency = sampler(config.latency, streams.latency)
+        self.latency = sampler(config.latency.drawn, streams.latency)
         self.agent_factors = _listed(setup.latency_factors)
         self.link_factors = _listed(setup.link_factors)
         self.lost = loss_model(config.drop, streams.loss, len(self.senders))

@@ -8,7 +8,14 @@ from agents.losses.loss import Loss
 from agents.losses.quadratic import Quadratic
 from agents.parameters import Positive
 from simulator.errors import ScenarioError
-from simulator.problem.tables import Table, listed, names_in, one_row_an_agent, read_table
+from simulator.problem.tables import (
+    Table,
+    listed,
+    names_in,
+    one_row_an_agent,
+    only_once,
+    read_table,
+)
 from simulator.problem.tasks.task import Material
 from simulator.scenario.kinds import Problems, Task
 from simulator.scenario.quantities import InputFile
@@ -23,7 +30,8 @@ class Files(Task):
     test: InputFile | None = None
     """Points on which accuracy is measured; for the hinge and the logistic loss only."""
     agents: InputFile | None = None
-    """One agent a line, in order; needed only where some agent has no training point."""
+    """One agent a line, in order; needed only where some agent has no training point.  A CSV file
+    (its name ends with .csv) may have columns that other keys name, such as sites.column."""
     vectors: InputFile | None = None
     """Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph."""
     targets: InputFile | None = None
@@ -67,7 +75,12 @@ class Files(Task):
         train = read_table(self.train, self.agent)
         test = None if self.test is None else read_table(self.test, self.agent)
         tables = [train] if test is None else [train, test]
-        names = names_in(tables) if self.agents is None else listed(self.agents)
+        about = None
+        if self.agents is not None and self.agents.suffix.lower() == ".csv":
+            about = read_table(self.agents, self.agent)
+            names = only_once(about)
+        else:
+            names = names_in(tables) if self.agents is None else listed(self.agents)
         features = self._columns(train)
         data = train.data_sets(names, features, self.target)
         held_out = None if test is None else test.data_sets(names, features, self.target)
@@ -84,7 +97,7 @@ class Files(Task):
         targets = None
         if self.targets is not None:
             targets = one_row_an_agent(read_table(self.targets, self.agent), names, features)
-        return Material(names, data, held_out, targets, vectors)
+        return Material(names, data, held_out, targets, vectors, about)
 
     def _columns(self, train: Table) -> list[str]:
         """The features."""
