@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +20,7 @@ from simulator.runs.run import start_engine
 from simulator.scenario.laws import LAWS
 from simulator.scenario.places import great_circle
 from simulator.seeds import Streams
-from tests.conftest import LINEAR, MEANS, build
+from tests.conftest import LINEAR, MEANS, ROOT, build
 from tests.test_compiled import assert_same
 
 #: Each statistical test fails by chance with a probability of about 1e-5; seeds are fixed anyway.
@@ -559,3 +561,10 @@ def test_wrong_scenarios(changes, words):
 def test_a_trace_needs_an_end(tmp_path):
     with pytest.raises(ValueError, match="all agents may be off for ever"):
         build(MEANS, availability=trace_file(tmp_path), stop={"communications": 100})
+
+
+def test_the_files_of_continents_are_those_that_the_script_makes(tmp_path):
+    folder = ROOT / "scenarios/data/continents"
+    runpy.run_path(str(folder / "make.py"))["write"](tmp_path)
+    for file in tmp_path.iterdir():
+        assert file.read_bytes() == (folder / file.name).read_bytes(), file.name

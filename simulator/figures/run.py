@@ -80,6 +80,10 @@ def _errors(figure: Figure, result: Result) -> None:
                 level = table.get(stage, {}).get(name, 0.0)
                 if level > 0:
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
+        for number, cut in enumerate(result.scenario.network.partitions):
+            end = min(cut.until, float(trace["time"].iloc[-1]))
+            label = None if number else "partition"
+            axes[0].axvspan(min(cut.begin, end), end, color="0.9", label=label)
         if name != "accuracy" and (trace[name] > 0).all():
             axes[0].set_yscale("log")
         axes[0].set_ylabel(LABELS[name])

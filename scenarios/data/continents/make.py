@@ -1,4 +1,4 @@
-"""Make the files of scenarios/continents.yaml beside this one: python scenarios/data/continents/make.py
+"""Make the files of scenarios/continents.yaml, beside this one or in the folder that is given.
 
 Sixty people with phones, twelve in each of five cities.  Each has an interest, a point in the plane
 that has nothing to do with where one lives, and a few noisy looks at what such people like; phones
