@@ -175,6 +175,21 @@ class RunningRule:
         """Solves that hit their limit."""
         return int(self.arrays["exhausted"].sum())
 
+    # --- forgetting -------------------------------------------------------------------------------
+    def remembered(self, fresh: RunningRule) -> list[tuple[Any, Any, bool]]:
+        """The arrays of agents and links, those of a fresh state, and whether links have them."""
+        own = [("models", False)]
+        own += [(n, a.over == "links") for n, a in self.rule.arrays.items() if a.over != "run"]
+        return [(self.arrays[name], fresh.arrays[name], links) for name, links in own]
+
+    def renew(self, i: int, links: range, fresh: RunningRule) -> None:
+        """Agent i is as in a fresh state again."""
+        for array, new, of_links in self.remembered(fresh):
+            if of_links:
+                array[links.start : links.stop] = new[links.start : links.stop]
+            else:
+                array[i] = new[i]
+
     # --- from Python ------------------------------------------------------------------------------
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
         """Call a function as it stands, uncompiled."""

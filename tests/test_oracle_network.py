@@ -17,12 +17,13 @@ from agents.rule import TELL, Rule, per_agent, per_link, uniform
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins, schema_for
+from simulator.runs.result import COUNTS
 from simulator.runs.run import run, start_engine
 from simulator.seeds import Streams
 from tests import oracle_network
 from tests.conftest import LINEAR, MEANS, build
 
-EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+EXACT = ["time", *(name for name in COUNTS if name != "missed")]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
 PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
 

@@ -23,7 +23,8 @@ def test_a_short_run(file):
     result = run(load_scenario(file, {"stop.communications": 4000}))
     trace = result.trace
     assert (
-        trace["communications"] == trace[["delivered", "dropped", "in_flight"]].sum(axis=1)
+        trace["communications"]
+        == trace[["delivered", "dropped", "missed", "in_flight"]].sum(axis=1)
     ).all()
     assert trace["communications"].iloc[-1] >= 1000
     assert np.isfinite(result.models).all()

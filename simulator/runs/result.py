@@ -17,6 +17,17 @@ from simulator.store.history import History, Keeper
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]
+#: The counts of a sample, in their order.
+COUNTS = (
+    "communications",
+    "delivered",
+    "dropped",
+    "missed",
+    "in_flight",
+    "stale",
+    "skipped",
+    "bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -84,7 +95,7 @@ def finish(
     ]
     if overflowed:
         metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
-    counts = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
+    counts = COUNTS
     summary: dict[str, Any] = {
         "name": scenario.name,
         "algorithm": scenario.algorithm.kind,
