@@ -412,7 +412,7 @@ def gradient_steps(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> None:
 
 
 def gradient_at(c: Any, d: Any, i: int, theta: Floats, out: Floats) -> None:
-    """out ← a (sub)gradient of L_i at θ, each point's part of it clipped to L1 norm ``clip`` > 0."""
+    """out ← a (sub)gradient of L_i at θ, each point's part clipped to L1 norm ``clip`` > 0."""
     out[:] = 0.0
     for row in range(d.offsets[i], d.offsets[i + 1]):
         rate = slope(c, _dot(d.points[row], theta), d.targets[row])
