@@ -144,8 +144,8 @@ def cache_folder(content: bytes = b"") -> Path:
 
 @cache
 def _announce() -> None:
-    """Say once why nothing seems to happen."""
-    if sys.stderr.isatty():
+    """Say once why nothing seems to happen; MURMURATION_QUIET=1 keeps silent."""
+    if not os.environ.get("MURMURATION_QUIET"):
         print("compiling, once; this takes about half a minute …", file=sys.stderr)
 
 

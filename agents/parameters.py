@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -13,9 +14,11 @@ from typing import Annotated, Any, Self
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic_core import CoreSchema, PydanticCustomError
@@ -108,9 +111,33 @@ def _of_sane_size(value: float) -> float:
 sane = AfterValidator(_of_sane_size)
 Positive = Annotated[float, Field(gt=0), sane]
 NonNegative = Annotated[float, Field(ge=0), sane]
-#: Strictly between 0 and 1.
-Share = Annotated[float, Field(gt=0, lt=1), sane]
-Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+def _percentage(value: Any) -> Any:
+    """``10%`` is 0.1."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*%\s*", value)
+    if match is None:
+        raise ValueError("must be a number, or a percentage like 10%")
+    return float(match[1]) / 100
+
+
+def _share_schema(**bounds: float) -> WithJsonSchema:
+    text = {"type": "string", "pattern": r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*%\s*$"}
+    return WithJsonSchema({"anyOf": [{"type": "number", **bounds}, {**text, "examples": ["10%"]}]})
+
+
+_share = BeforeValidator(_percentage)
+#: Strictly between 0 and 1; ``10%`` is 0.1 here and below.
+Share = Annotated[
+    float,
+    _share,
+    Field(gt=0, lt=1),
+    sane,
+    _share_schema(exclusiveMinimum=0, exclusiveMaximum=1),
+]
+Probability = Annotated[float, _share, Field(ge=0, le=1), _share_schema(minimum=0, maximum=1)]
 Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
 Index = Annotated[int, Field(ge=1, le=MOST_INDEX)]
 

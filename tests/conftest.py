@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from simulator.seeds import Streams
 from simulator.sweeps import workers
 from tests.processes import FORKED
 
+os.environ["MURMURATION_QUIET"] = "1"  # whether something is compiled is no test's business
 settings.register_profile("murmuration", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("murmuration")
 

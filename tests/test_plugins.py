@@ -13,7 +13,7 @@ from scipy import stats
 
 from agents.rule import Rule, Strict
 from agents.rules.model_propagation import ModelPropagation
-from simulator import load_scenario, run, sweep
+from simulator import Progress, load_scenario, run, sweep
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.runs.plugins import load_plugins, schema_for
 from tests.conftest import LINEAR, MEANS, build
@@ -221,6 +221,10 @@ def test_a_class_runs_in_this_process_only(tmp_path: Path):
     file.write_text(TINY.replace("mine", "same"))
     swept = sweep(file, {"seed": [0, 1]}, plugins=Same, jobs=1, out=tmp_path / "results")
     assert swept.failed == 0
+    # What its code refers to is in no hash: a helper that has changed must not go unnoticed.
+    told: list[Progress] = []
+    sweep(file, {"seed": [0, 1]}, plugins=Same, out=tmp_path / "results", progress=told.append)
+    assert [told[0].done, told[-1].done] == [0, 2]
     with pytest.raises(SimulatorError, match="in this process only"):
         sweep(file, {"seed": [2, 3]}, plugins=Same, jobs=2, out=tmp_path / "results")
 

@@ -219,7 +219,7 @@ def test_intervals_are_those_of_scipy(rng: np.random.Generator):
 def test_curves_take_the_last_value_and_never_interpolate():
     one = pd.DataFrame({"time": [0.0, 1.0, 4.0], "distance": [8.0, 4.0, 2.0]})
     two = pd.DataFrame({"time": [0.0, 2.0], "distance": [6.0, 0.0]})
-    curve = _curve([one, two], "time").set_index("x")["distance"]
+    curve = _curve([one, two], "time", ["distance"]).set_index("x")["distance"]
     assert curve.index[-1] == 4.0
     for x, expected in ((0.0, 7.0), (0.98, 7.0), (1.0, 5.0), (1.98, 5.0), (2.0, 2.0), (4.0, 1.0)):
         assert curve.loc[:x].iloc[-1] == expected
@@ -230,7 +230,7 @@ def test_rows_are_those_of_ordinary_runs(swept):
     row = swept.runs.iloc[5]
     folder = swept.folder.parent.parent / row["folder"]
     result = run(load_scenario(folder / "scenario.yaml"))
-    assert (row["network.latency.mean"], row["network.drop"], row["seed"]) == ("1 s", 0, 1)
+    assert (row["network.latency.mean"], row["network.drop"], row["seed"]) == (1.0, 0, 1)
     assert row["communications"] == result.summary["communications"]
     assert row["l2_error"] == result.summary["metrics"]["final"]["l2_error"]
     assert result.trace["distance"].iloc[-1] == row["distance"]

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from simulator.figures.sweep import in_words
+from simulator.figures.style import Look
 from simulator.report import words
 from simulator.report.colours import thinned
 from simulator.report.html import Html, definitions, fill, items, safe
@@ -71,7 +71,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         "kind": kind,
         "vary": vary,
         "axes": [
-            {"key": name, "label": in_words(name), "values": [str(v) for v in values]}
+            {"key": name, "label": Look().words(name), "values": [str(v) for v in values]}
             for name, values in axes.items()
         ],
         "tables": tables,
@@ -241,7 +241,7 @@ def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str 
     text = f"A {kind} of {words.count(len(runs), 'run')}, with {seeds} each."
     keys = [key for key in axes if key != vary]
     if keys:
-        listed = [f"{in_words(key)} ({', '.join(map(str, axes[key]))})" for key in keys]
+        listed = [f"{Look().words(key)} ({', '.join(map(str, axes[key]))})" for key in keys]
         text += f" Swept are {'; '.join(listed)}."
     if vary is not None:
         text += f" Compared are values of {vary}: {', '.join(map(str, axes[vary]))}."

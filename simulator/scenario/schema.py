@@ -68,6 +68,7 @@ class RateDrop(Strict):
 
     kind: Literal["rate"] = "rate"
     rate: Probability = 0.0
+    """The probability that a message is lost."""
 
 
 def _plain_is_rate(value: Any) -> Any:
@@ -482,7 +483,7 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         network=_field(
             _block(Network, latency=(latencies, zero)),
             {},
-            "What happens to a message on its way.",
+            "What happens to messages.",
         ),
         compute=_field(
             _block(Compute, time=(times, zero)),
