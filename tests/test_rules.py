@@ -100,7 +100,7 @@ def private(**changes):
     return build(LINEAR, task__loss="logistic", algorithm=algorithm, stop={"time": 30}, seed=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def at_work():
     """The rule as a run starts with it, for calls as plain Python."""
     scenario = private()
@@ -156,7 +156,7 @@ def test_the_sensitivity_is_at_most_twice_the_clip(at_work, rng):
             changes.append(np.abs(before - after).sum())
         worst = max(worst, *changes)
     data.points[row] = kept
-    assert worst <= 2 * G * (1 + 1e-12)
+    assert 1.98 * G < worst <= 2 * G * (1 + 1e-12)
     own = np.diff(data.offsets)
     np.testing.assert_allclose(
         s.noise, np.where(own > 0, 2 * G / per_update(1.0, 8, 1e-4), 0.0), rtol=1e-12

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.sparse import block_diag, coo_array, csr_array, diags_array, eye_array, kron
+from scipy.sparse import bsr_array, coo_array, csc_array, csr_array, diags_array, eye_array, kron
 from scipy.sparse.linalg import spsolve
 
 HERE = Path(__file__).parent
@@ -161,44 +161,42 @@ def write(points: Points, folder: Path) -> None:
         (folder / "borders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-# --- the optima, and how well they predict ------------------------------------------------------------
-def solitary(points: Points, used: np.ndarray) -> np.ndarray:
-    """Least squares of each agent's own points; 0 without any."""
-    models = np.zeros((len(points.names), points.X.shape[1]))
-    for i in np.unique(points.owner[used]):
-        own = used & (points.owner == i)
-        models[i] = np.linalg.lstsq(points.X[own], points.y[own], rcond=None)[0]
-    return models
+# --- the optima, and how well they predict ----------------------------------------------------------
+class Moments:
+    """What least squares needs of some of the points: m, XᵀX and Xᵀy of each agent."""
+
+    def __init__(self, points: Points, used: np.ndarray):
+        (n, p), self.W, self.D = (len(points.names), points.X.shape[1]), points.W, points.W.sum(1)
+        X, y, owner = points.X[used], points.y[used], points.owner[used]
+        self.sizes = np.bincount(owner, minlength=n)
+        self.squares, self.products = np.zeros((n, p, p)), np.zeros((n, p))
+        np.add.at(self.squares, owner, X[:, :, None] * X[:, None, :])
+        np.add.at(self.products, owner, X * y[:, None])
+        #: The shortest solutions; 0 without points.
+        inverses = np.linalg.pinv(self.squares, rcond=1e-12, hermitian=True)
+        self.solitary = np.einsum("ipq,iq->ip", inverses, self.products)
+
+    def consensus(self) -> np.ndarray:
+        """Least squares of everybody's points."""
+        model = np.linalg.solve(self.squares.sum(axis=0), self.products.sum(axis=0))
+        return np.tile(model, (len(self.sizes), 1))
+
+    def propagation(self, mu: float) -> np.ndarray:
+        """(D − W + μ D C) Θ = μ D C Θ^sol."""
+        pull = mu * self.D * self.sizes / self.sizes.max()
+        matrix = csc_array(diags_array(self.D + pull) - self.W)
+        return spsolve(matrix, pull[:, None] * self.solitary)
+
+    def collaboration(self, mu: float) -> np.ndarray:
+        """(D − W) Θ + μ D (XᵀXΘ − Xᵀy) = 0, and a ridge of 1e-10 where nothing decides."""
+        n, p = self.products.shape
+        weight, whole = mu * self.D, np.arange(n + 1)
+        data = bsr_array((weight[:, None, None] * self.squares, whole[:-1], whole))
+        matrix = kron(diags_array(self.D) - self.W, eye_array(p)) + data + 1e-10 * eye_array(n * p)
+        return spsolve(csc_array(matrix), (weight[:, None] * self.products).ravel()).reshape(n, p)
 
 
-def consensus(points: Points, used: np.ndarray) -> np.ndarray:
-    """Least squares of everybody's."""
-    model = np.linalg.lstsq(points.X[used], points.y[used], rcond=None)[0]
-    return np.tile(model, (len(points.names), 1))
-
-
-def propagation(points: Points, used: np.ndarray, mu: float) -> np.ndarray:
-    """(D − W + μ D C) Θ = μ D C Θ^sol."""
-    sizes = np.bincount(points.owner[used], minlength=len(points.names))
-    D = points.W.sum(axis=1)
-    pull = mu * D * sizes / sizes.max()
-    matrix = csr_array(diags_array(D + pull) - points.W)
-    return spsolve(matrix.tocsc(), pull[:, None] * solitary(points, used))
-
-
-def collaboration(points: Points, used: np.ndarray, mu: float) -> np.ndarray:
-    """(D − W) Θ + μ D (XᵀXΘ − Xᵀy) = 0; the last digit of a ridge where nothing decides."""
-    (n, p), D = (len(points.names), points.X.shape[1]), points.W.sum(axis=1)
-    squares, products = np.zeros((n, p, p)), np.zeros((n, p))
-    X, y, owner = points.X[used], points.y[used], points.owner[used]
-    np.add.at(squares, owner, X[:, :, None] * X[:, None, :])
-    np.add.at(products, owner, X * y[:, None])
-    data = block_diag([csr_array(mu * d * own) for d, own in zip(D, squares, strict=True)])
-    matrix = kron(diags_array(D) - points.W, eye_array(p)) + data + 1e-10 * eye_array(n * p)
-    return spsolve(matrix.tocsc(), (mu * D[:, None] * products).ravel()).reshape(n, p)
-
-
-METHODS = {"mp": propagation, "cl": collaboration}
+METHODS = {"mp": Moments.propagation, "cl": Moments.collaboration}
 
 
 def error(points: Points, models: np.ndarray, rows_of: np.ndarray) -> float:
@@ -210,16 +208,11 @@ def error(points: Points, models: np.ndarray, rows_of: np.ndarray) -> float:
 def chosen(points: Points, training: np.ndarray, method: str) -> float:
     """The μ with the least error of cross-validation on the training points."""
     fold = np.random.default_rng(2017).integers(FOLDS, size=len(points.y))
-    errors = [
-        np.mean(
-            [
-                error(points, METHODS[method](points, training & (fold != f), mu), held_out) ** 2
-                for f in range(FOLDS)
-                for held_out in [training & (fold == f)]
-            ]
-        )
-        for mu in GRID
-    ]
+    errors = np.zeros(len(GRID))
+    for f in range(FOLDS):
+        moments = Moments(points, training & (fold != f))
+        models = [METHODS[method](moments, mu) for mu in GRID]
+        errors += [error(points, theta, training & (fold == f)) ** 2 for theta in models]
     return GRID[int(np.argmin(errors))]
 
 
@@ -228,12 +221,14 @@ def compare(points: Points) -> None:
     table = []
     for split in range(SPLITS):
         training = points.training(split)
+        moments = Moments(points, training)
         mus = {method: chosen(points, training, method) for method in METHODS}
-        models = {"solitary": solitary(points, training), "consensus": consensus(points, training)}
-        models |= {m: METHODS[m](points, training, mus[m]) for m in METHODS}
+        models = {"solitary": moments.solitary, "consensus": moments.consensus()}
+        models |= {method: METHODS[method](moments, mus[method]) for method in METHODS}
         table.append([error(points, theta, ~training) for theta in models.values()])
         words = ", ".join(f"{m} {e:.4f}" for m, e in zip(models, table[-1], strict=True))
-        print(f"split {split}: {words}; mu " + ", ".join(f"{m} {v:.3g}" for m, v in mus.items()))
+        trade_offs = ", ".join(f"{method} {mu:.3g}" for method, mu in mus.items())
+        print(f"split {split}: {words}; mu: {trade_offs}", flush=True)
     means, spread = np.mean(table, axis=0), np.std(table, axis=0, ddof=1) / math.sqrt(SPLITS)
     for name, mean, own in zip(models, means, spread, strict=True):
         print(f"{name}: {mean:.4f} ± {own:.4f}")
@@ -247,7 +242,8 @@ def main() -> None:
     arguments = parser.parse_args()
     for name, read in (("radon", radon), ("states", states)):
         points = read(arguments.wheels)
-        print(f"{name}: {len(points.names)} agents, {len(points.y)} points, {points.W.nnz // 2} links")
+        sizes = f"{len(points.names)} agents, {len(points.y)} points, {points.W.nnz // 2} links"
+        print(f"{name}: {sizes}", flush=True)
         if arguments.choose:
             compare(points)
         else:
