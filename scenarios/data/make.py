@@ -26,7 +26,7 @@ from scipy.sparse.linalg import spsolve
 
 HERE = Path(__file__).parent
 FOLDS, SPLITS = 5, 10
-GRID = [10.0**e for e in np.arange(-4, 2.1, 0.5)]
+GRID = [10.0**e for e in np.arange(-3, 3.1, 0.5)]
 KM_PER_DEGREE = 111.2
 
 
@@ -118,14 +118,13 @@ def states(folder: Path) -> States:
     names = sorted({row["STATE"] for row in table})
     columns = {"public_capital": "P_CAP", "private_capital": "PC", "employment": "EMP"}
     X = np.log([[float(row[key]) for key in columns.values()] for row in table])
-    X = np.column_stack([X, [float(row["UNEMP"]) for row in table]])
-    # Centred and scaled by constants, so that a model's numbers are of one size.
-    X = np.column_stack([np.ones(len(table)), np.round((X - [9.5, 10.5, 7, 6]) / [1, 1, 1, 2], 4)])
+    # Centred by constants, so that the level of a model means something.
+    X = np.column_stack([np.ones(len(table)), np.round(X - [9.5, 10.5, 7.0], 4)])
     y = np.round(np.log([float(row["GSP"]) for row in table]) - 10.5, 4)
     owner = np.array([names.index(row["STATE"]) for row in table])
     titles = [name.replace("_", " ").title() for name in names]
     W = borders(member(folder, "libpysal", "libpysal/examples/us_income/states48.gal"))
-    return States(titles, ["one", *columns, "unemployment"], owner, X, y, W)
+    return States(titles, ["one", *columns], owner, X, y, W)
 
 
 def borders(content: bytes) -> csr_array:
