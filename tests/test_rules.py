@@ -61,12 +61,11 @@ def test_a_ridge_is_a_part_of_the_objective(loss, rng):
 # --- dpsgd --------------------------------------------------------------------------------------
 def test_dpsgd_rests_near_the_consensus_model():
     """Its fixed point is (I − M) θ + γ ∇f = 0, at a distance of order γ from the consensus."""
-    changes = {"task__samples": {"kind": "uniform", "low": 1, "high": 3}, "graph__min_weight": 0.2}
     scenario = build(
         MEANS,
-        **changes,
         engine="compiled",
-        graph__allow_disconnected=True,
+        task__samples={"kind": "uniform", "low": 1, "high": 3},
+        graph={"kind": "knn", "k": 7},  # of 6 on each moon: degrees differ, and it is connected
         algorithm={"kind": "dpsgd", "step": 0.02},
         network={"latency": "10 ms"},
         stop={"time": 10},
