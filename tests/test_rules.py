@@ -22,8 +22,14 @@ HARSH = {"latency": {"kind": "exponential", "mean": "4 s"}, "drop": 0.3}
 @pytest.mark.parametrize("mode", ["async", "sync"])
 @pytest.mark.parametrize(
     ("kind", "loss", "ridge"),
-    [("djam", "hinge", 0.2), ("djam", "logistic", 0.2), ("cd", "logistic", 0.2)]
-    + [("cd", "quadratic", 0.0), ("djam", "quadratic", 0.0), ("admm", "hinge", 0.2)],
+    [
+        ("djam", "hinge", 0.2),
+        ("djam", "logistic", 0.2),
+        ("djam", "quadratic", 0.0),
+        ("cd", "logistic", 0.2),
+        ("cd", "quadratic", 0.0),
+        ("admm", "hinge", 0.2),
+    ],
 )
 def test_optimum_in_spite_of_loss_and_long_delays(kind, loss, ridge, mode):
     """To 1e-8 in every coordinate, with delays of several ticks."""

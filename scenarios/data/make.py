@@ -50,14 +50,16 @@ class Points:
 class Radon(Points):
     """Half of the houses, drawn at random."""
 
-    def training(self, split):
+    def training(self, split: int) -> np.ndarray:
+        """Each house with probability ½."""
         return np.random.default_rng(split).random(len(self.y)) < 0.5
 
 
 class States(Points):
     """Five years of each state, drawn at random."""
 
-    def training(self, split):
+    def training(self, split: int) -> np.ndarray:
+        """Five of seventeen."""
         rng = np.random.default_rng(split)
         chosen = np.zeros(len(self.y), dtype=bool)
         for i in range(len(self.names)):
@@ -139,7 +141,7 @@ def borders(content: bytes) -> csr_array:
     return csr_array(coo_array((np.ones(len(pairs)), tuple(np.transpose(pairs))), shape=(n, n)))
 
 
-# --- the files --------------------------------------------------------------------------------------
+# --- the files ------------------------------------------------------------------------------------
 def write(points: Points, folder: Path) -> None:
     """Training and test points of split 0, the agents, and their places or borders."""
     training = points.training(0)
@@ -160,7 +162,7 @@ def write(points: Points, folder: Path) -> None:
         (folder / "borders.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-# --- the optima, and how well they predict ----------------------------------------------------------
+# --- the optima, and how well they predict --------------------------------------------------------
 class Moments:
     """What least squares needs of some of the points: m, XᵀX and Xᵀy of each agent."""
 
