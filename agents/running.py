@@ -114,7 +114,7 @@ class RunningRule:
         n, p = start.models.shape
         links = len(start.neighbour)
         numbers = {"n": n, "p": p, "mu": start.mu, "links": links, "after_n": n + 1}
-        parameters = start.parameters
+        self._parameters = parameters = start.parameters
         numbers |= {
             name: getattr(parameters, name) for name in layout.numbers if name not in numbers
         }
@@ -147,7 +147,8 @@ class RunningRule:
         self._slopes = start.slopes
         if start.steps is None and not start.slopes:
             return None
-        return Attached(start.loss, start.X, start.y, start.offsets, *(start.steps or ()))
+        data = (start.X, start.y, start.offsets)
+        return Attached(start.loss, *data, *(start.steps or ()), clip=start.clip)
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
@@ -189,6 +190,10 @@ class RunningRule:
                 array[links.start : links.stop] = new[links.start : links.stop]
             else:
                 array[i] = new[i]
+
+    def columns(self) -> dict[str, Any]:
+        """More columns of agents.csv, of the state as it is now."""
+        return self.rule.columns(self.state, self._parameters)
 
     # --- from Python ------------------------------------------------------------------------------
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:

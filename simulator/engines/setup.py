@@ -106,6 +106,7 @@ class Setup:
             offsets=problem.data.offsets,
             mu=getattr(algorithm, "trade_off", float("nan")),
             parameters=algorithm,
+            ridge=getattr(self.scenario.task, "ridge", 0.0) if problem.loss.ridged else 0.0,
         )
 
 

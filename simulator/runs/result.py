@@ -76,6 +76,7 @@ def finish(
     target: Target | None = None,
     reached: tuple[float, int] | None = None,
     exhausted: int = 0,
+    columns: dict[str, Any] | None = None,
     events: EventsFile | None = None,
     keeper: Keeper | None = None,
 ) -> Result:
@@ -125,7 +126,7 @@ def finish(
         scenario=scenario,
         problem=problem,
         trace=pd.DataFrame(rows),
-        agents=_agents_table(problem, metrics, models),
+        agents=_agents_table(problem, metrics, models).assign(**(columns or {})),
         summary=summary,
         models=models,
         optimum=metrics.optimum,

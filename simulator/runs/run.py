@@ -116,6 +116,7 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         target=target,
         reached=reached,
         exhausted=engine.exhausted,
+        columns=engine.rule.columns(),
         events=events,
         keeper=keeper,
     )

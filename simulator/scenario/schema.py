@@ -320,6 +320,7 @@ class Scenario(Strict):
         report(
             [(f"graph.{key}", what) for key, what in self.graph.problems(self.task)]
             + [(f"task.{key}", what) for key, what in self.task.problems()]
+            + _rule_problems(self)
             + _stop_problems(self)
             + _round_problems(self)
             + _living_problems(self)
@@ -331,6 +332,15 @@ class Scenario(Strict):
 def _default(metric: type[Metric]) -> Metric:
     """A metric with its default parameters."""
     return metric.model_construct(kind=kind_of(metric))
+
+
+def _rule_problems(scenario: Scenario) -> Problems:
+    """Rules that can't do with the task's loss."""
+    rule, loss = scenario.algorithm.rule, getattr(scenario.task, "loss", None)
+    if rule is None or loss is None or not rule.smooth_only or loss.curvature is not None:
+        return []
+    what = f"{rule.kind} needs a loss without kinks, like logistic or quadratic (got {loss.kind})"
+    return [("algorithm.kind", what)]
 
 
 def _stop_problems(scenario: Scenario) -> Problems:
