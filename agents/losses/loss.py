@@ -233,6 +233,7 @@ class Attached:
         a: Floats | None = None,
         b: Floats | None = None,
         gradient_steps: int = 0,
+        *,
         clip: float = 0.0,
     ):
         from agents import compiling
