@@ -23,9 +23,8 @@ class CoordinateDescent(Rule):
     class Parameters(Private):
         """Keys of ``algorithm``."""
 
-    #: v_i, the copies Θ̃_i^j, a_i, and the gradient.
+    #: v_i, Θ̃_i^j, a_i, the gradient; the scale of the noise (0: none), updates left (−1: any).
     v, copies, a, slope = per_agent("p"), per_link("p"), per_agent(), scratch("p")
-    #: The scale of the noise, 0 for none, and the updates that are left, −1 for any number.
     noise, left = per_agent(), per_agent(dtype=int)
 
     def prepare(s: Any, start: Start) -> None:
