@@ -354,14 +354,16 @@ _PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: wh
 _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
 
 
+def _over(law: type[Law[Any]], numbers: Any, name: str) -> Any:
+    """A law over such numbers, with a name and a text for the schema."""
+    made = create_model(f"{law.__name__}{name}", __base__=law[numbers])  # type: ignore[index]
+    made.__doc__ = law.__doc__
+    return made
+
+
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    factors = []
-    for law in laws:
-        made = create_model(f"{law.__name__}Factor", __base__=law[Positive])  # type: ignore[index]
-        made.__doc__ = law.__doc__
-        factors.append(made)
-    choice = one_of(factors)
+    choice = one_of([_over(law, Positive, "Factor") for law in laws])
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),
@@ -371,7 +373,7 @@ def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
 
 def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a stay: a time above 0, perhaps with a unit, or a law of such times."""
-    choice = one_of([law[PositiveSeconds] for law in laws])  # type: ignore[index]
+    choice = one_of([_over(law, PositiveSeconds, "Stay") for law in laws])
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),

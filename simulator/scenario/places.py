@@ -28,6 +28,7 @@ class Column(Law[Q]):
 
     kind: Literal["column"] = "column"
     column: str
+    """The column's name."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Nothing is drawn: ``simulator.engines.setup`` reads the column."""
@@ -53,6 +54,7 @@ class Geographic(Law[Q]):
     """A latency that is fixed by the two ends of a link, times a jitter of mean 1."""
 
     jitter: Law[Any]
+    """A law of mean 1 that multiplies each message's latency."""
 
     @property
     def drawn(self) -> Law[Any]:
@@ -73,6 +75,7 @@ class BySite(Geographic[Q]):
 
     kind: Literal["sites"] = "sites"
     file: Annotated[InputFile, AfterValidator(lambda path: read_matrix(path) and path)]
+    """The matrix: sites in the first line and the first column, times in seconds in the cells."""
     round_trip: bool = False
     """Are the times of the file there and back?  Then one way takes half of them."""
 
