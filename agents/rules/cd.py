@@ -19,7 +19,7 @@ class CoordinateDescent(Rule):
     """
 
     kind, protocol, objective, smooth_only = "cd", TELL, "cl", True
-    Parameters = Private
+    Parameters = Private  # type: ignore[assignment]
 
     #: v_i, the copies Θ̃_i^j, a_i, and the gradient.
     v, copies, a, slope = per_agent("p"), per_link("p"), per_agent(), scratch("p")
