@@ -147,8 +147,9 @@ class RunningRule:
         self._slopes = start.slopes
         if start.steps is None and not start.slopes:
             return None
-        data = (start.X, start.y, start.offsets)
-        return Attached(start.loss, *data, *(start.steps or ()), clip=start.clip)
+        a, b, gradient_steps = start.steps or (None, None, 0)
+        data = start.X, start.y, start.offsets
+        return Attached(start.loss, *data, a, b, gradient_steps, start.clip)
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
