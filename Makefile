@@ -2,27 +2,36 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 
-.PHONY: run reproduce test check verify bench clean help
+.PHONY: run reproduce test check docs verify wheel-check bench clean help
 
 help:
 	@echo "make run        run the main scenario (scenarios/moons.yaml)"
 	@echo "make reproduce  all of the paper's experiments, at full size (about 20 minutes on two cores)"
 	@echo "make test       the test suite"
 	@echo "make check      what CI runs: format, lint, types, tests"
+	@echo "make docs       the documentation, as a site in build/docs"
 	@echo "make verify     slow statistical verification"
+	@echo "make wheel-check  the package in an environment of its own"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove .venv, caches and results"
 
-.venv/.installed: pyproject.toml constraints.txt
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+# What a run needs; tools for tests and documentation come when they are wanted.
+.venv/.run: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --editable .
 	@touch $@
 
-run: .venv/.installed
+.venv/.installed: .venv/.run
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+run: .venv/.run
 	$(PY) -m simulator run scenarios/moons.yaml
 
-reproduce: .venv/.installed
+reproduce: .venv/.run
 	$(PY) -m simulator reproduce all
 
 test: .venv/.installed
@@ -36,6 +45,24 @@ check: .venv/.installed
 
 verify: .venv/.installed
 	$(PY) -m pytest -n 2 -m verify
+
+.venv/.docs: .venv/.run
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
+# Warnings are errors.
+docs: .venv/.docs
+	$(PY) -m sphinx -W --keep-going -q -b html docs build/docs
+	@echo "build/docs/index.html"
+
+# The package as others get it: in an environment of its own and an empty folder.
+wheel-check:
+	rm -rf build/wheel-check && mkdir -p build/wheel-check/empty
+	$(PYTHON) -m venv build/wheel-check/venv
+	build/wheel-check/venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt .
+	cd build/wheel-check/empty && ../venv/bin/murmuration run scenarios/moons.yaml --set stop.time=5 --quiet
+	cd build/wheel-check/empty && ../venv/bin/murmuration validate 'scenarios/*.yaml' scenarios/paper/choices.yaml
+	@$(PYTHON) --version && echo "the wheel works"
 
 bench: .venv/.installed
 	$(PY) benchmarks/engine.py

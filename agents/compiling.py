@@ -34,7 +34,7 @@ from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -144,8 +144,8 @@ def cache_folder(content: bytes = b"") -> Path:
 
 @cache
 def _announce() -> None:
-    """Say once why nothing seems to happen."""
-    if sys.stderr.isatty():
+    """Say once why nothing seems to happen; MURMURATION_QUIET=1 keeps silent."""
+    if not os.environ.get("MURMURATION_QUIET"):
         print("compiling, once; this takes about half a minute …", file=sys.stderr)
 
 
@@ -166,9 +166,25 @@ def _cached_in(folder: Path) -> Iterator[None]:
         settings.CACHE_DIR = before
 
 
+_FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def kernel(function: Callable[..., Any]) -> Any:
-    """A function that compiled code calls: compiled with its caller, and not kept by itself."""
-    return njit(boundscheck=CHECKED)(function)
+    """A function that compiled code calls: compiled with its caller, and not kept by itself.
+
+    Python can't call it: the way from there would double what there is to compile.
+    """
+    return _once(njit(boundscheck=CHECKED, **_FROM_COMPILED_CODE_ONLY)(function))
+
+
+def _once(dispatcher: Any) -> Any:
+    """Compile it once for all whole numbers, not once more for each constant that it is given."""
+    if JIT:
+        template, unliteral = dispatcher.get_call_template, cast("Any", types.unliteral)
+        dispatcher.get_call_template = lambda args, kws: template(
+            tuple(map(unliteral, args)), {name: unliteral(kind) for name, kind in kws.items()}
+        )
+    return dispatcher
 
 
 def entry(function: Callable[..., Any]) -> Any:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from itertools import pairwise
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import CoreSchema, PydanticCustomError
 
 
 class Strict(BaseModel):
@@ -17,8 +33,55 @@ class Strict(BaseModel):
         strict=True,
         allow_inf_nan=False,
         arbitrary_types_allowed=True,
-        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Describe each key by the text below its attribute.
+
+        Pydantic's own ``use_attribute_docstrings`` reads the sources when classes are made, half a
+        second in every process; only the schema needs the texts.
+        """
+        schema = handler(core_schema)
+        for name, key in handler.resolve_ref_schema(schema).get("properties", {}).items():
+            if "description" not in key and (text := _text_below(cls, name)):
+                key["description"] = text
+        return schema
+
+
+def _text_below(model: type, attribute: str) -> str:
+    """The string below an attribute, in the class that annotates it last."""
+    texts = (
+        _texts(each.__module__).get(f"{each.__qualname__}.{attribute}") for each in model.__mro__
+    )
+    return next(filter(None, texts), "")
+
+
+@cache
+def _texts(module: str) -> dict[str, str]:
+    """All strings below annotated attributes of a module's classes, by ``Class.attribute``."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except (KeyError, OSError, TypeError):  # made in a notebook or built in
+        return {}
+    return dict(_texts_in(tree, ""))
+
+
+def _texts_in(node: ast.AST, outside: str) -> Iterator[tuple[str, str]]:
+    """The same of what one syntax tree holds, below the name of the class around it."""
+    for each in ast.iter_child_nodes(node):
+        if not isinstance(each, ast.ClassDef):
+            continue
+        yield from _texts_in(each, f"{outside}{each.name}.")
+        for first, second in pairwise(each.body):
+            match first, second:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    yield f"{outside}{each.name}.{name}", inspect.cleandoc(text)
 
 
 def report(problems: list[tuple[str, str]]) -> None:
@@ -48,9 +111,33 @@ def _of_sane_size(value: float) -> float:
 sane = AfterValidator(_of_sane_size)
 Positive = Annotated[float, Field(gt=0), sane]
 NonNegative = Annotated[float, Field(ge=0), sane]
-#: Strictly between 0 and 1.
-Share = Annotated[float, Field(gt=0, lt=1), sane]
-Probability = Annotated[float, Field(ge=0, le=1)]
+
+
+def _percentage(value: Any) -> Any:
+    """``10%`` is 0.1."""
+    if not isinstance(value, str):
+        return value
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?)\s*%\s*", value)
+    if match is None:
+        raise ValueError("must be a number, or a percentage like 10%")
+    return float(match[1]) / 100
+
+
+def _share_schema(**bounds: float) -> WithJsonSchema:
+    text = {"type": "string", "pattern": r"^\s*[0-9.]+([eE][-+]?[0-9]+)?\s*%\s*$"}
+    return WithJsonSchema({"anyOf": [{"type": "number", **bounds}, {**text, "examples": ["10%"]}]})
+
+
+_share = BeforeValidator(_percentage)
+#: Strictly between 0 and 1; ``10%`` is 0.1 here and below.
+Share = Annotated[
+    float,
+    _share,
+    Field(gt=0, lt=1),
+    sane,
+    _share_schema(exclusiveMinimum=0, exclusiveMaximum=1),
+]
+Probability = Annotated[float, _share, Field(ge=0, le=1), _share_schema(minimum=0, maximum=1)]
 Count = Annotated[int, Field(ge=1, le=MOST_COUNT)]
 Index = Annotated[int, Field(ge=1, le=MOST_INDEX)]
 

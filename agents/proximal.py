@@ -36,7 +36,8 @@ MULTIPLIER_LIMIT = 50
 @kernel
 def _combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None:
     """θ = v + Zᵀ dual / a."""
-    theta[:] = v
+    for j in range(len(v)):
+        theta[j] = v[j]
     for k in range(len(dual)):
         if dual[k] != 0.0:
             weight = dual[k] / a
@@ -458,7 +459,8 @@ def fit_absolute(
         for _ in range(200):
             solved = prox_box(points, no_gram, targets, -1.0, 1.0, a, theta, dual, models[i])
             moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
-            theta[:] = models[i]
+            for j in range(p):
+                theta[j] = models[i, j]
             if solved and moved <= 1e-8 * (math.sqrt(_dot(theta, theta)) + offset / longest):
                 reached[i] = True
                 break

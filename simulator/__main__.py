@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
+from simulator import require_own_agents
 from simulator.errors import SimulatorError, StoreWarning
 
 _NOTHING = "nothing was written"
@@ -56,6 +57,10 @@ def _importing(frame: FrameType | None) -> bool:
 
 def main() -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
+    try:
+        require_own_agents()
+    except ImportError as error:
+        sys.exit(_say(str(error), 2))
     _on_signals(_leave)
     import simulator.cli.commands  # noqa: F401  takes a moment
 
@@ -76,8 +81,9 @@ def _run_command() -> int:
     from simulator.cli import options
     from simulator.cli.commands import commands
 
+    name = options.name_commands(commands, sys.argv[0])
     try:
-        code = commands.main(prog_name="simulator", standalone_mode=False)
+        code = commands.main(prog_name=name, standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
     except SimulatorError as error:

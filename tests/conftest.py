@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import signal
 import subprocess
 import sys
@@ -15,7 +16,10 @@ from simulator.problem.build import build_problem
 from simulator.runs.plugins import Plugins, schema_for
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
+from simulator.sweeps import workers
+from tests.processes import FORKED
 
+os.environ["MURMURATION_QUIET"] = "1"  # whether something is compiled is no test's business
 settings.register_profile("murmuration", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("murmuration")
 
@@ -55,6 +59,12 @@ def build(base: dict, *, plugins: Plugins | None = None, **overrides) -> Scenari
 
 def problem_of(scenario: Scenario):
     return build_problem(scenario, Streams(scenario.seed))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_workers():
+    """Workers of sweeps that need not import everything first."""
+    workers._PROCESSES = FORKED
 
 
 @pytest.fixture

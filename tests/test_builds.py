@@ -96,9 +96,9 @@ def test_with_checked_indices_the_compiled_engine_gives_the_same():
 
 def test_the_checks_are_there():
     code = (
-        "import numpy as np\nfrom agents.compiling import kernel\n"
-        "f = kernel(lambda a, i: a[i])\n"
-        "try: f(np.zeros(3), 3)\nexcept IndexError: print('checked')"
+        "import numba, numpy as np\nfrom agents.compiling import kernel\n"
+        "f = kernel(lambda a, i: a[i])\ng = numba.njit(lambda a, i: f(a, i))\n"
+        "try: g(np.zeros(3), 3)\nexcept IndexError: print('checked')"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MURMURATION_CHECK_BOUNDS": "1"}
     done = subprocess.run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from tests.processes import Command
 
 ROOT = Path(__file__).parent.parent
 TINY = """
@@ -67,16 +70,16 @@ def test_run_writes_a_complete_result_and_reuses_it(tiny, here):
 
 
 def test_the_resolved_scenario_gives_the_same_bytes(tiny, here):
-    here("run", "tiny.yaml", cwd=tiny)
+    here("run", "tiny.yaml", "--no-figures", cwd=tiny)
     (folder,) = (tiny / "results").iterdir()
     trace = (folder / "trace.csv").read_bytes()
     arrays = (folder / "models.npz").read_bytes()
-    again = here("run", folder / "scenario.yaml", "--force", cwd=tiny)
+    again = here("run", folder / "scenario.yaml", "--force", "--no-figures", cwd=tiny)
     assert again.returncode == 0, again.stderr
     assert [path.name for path in (tiny / "results").iterdir()] == [folder.name]
     assert (folder / "trace.csv").read_bytes() == trace
     assert (folder / "models.npz").read_bytes() == arrays
-    elsewhere = here("run", folder / "scenario.yaml", "--out", "other", cwd=tiny)
+    elsewhere = here("run", folder / "scenario.yaml", "--out", "other", "--no-figures", cwd=tiny)
     assert elsewhere.returncode == 0
     assert (tiny / "other" / folder.name / "trace.csv").read_bytes() == trace
 
@@ -102,12 +105,12 @@ def test_named_files_travel_with_the_result(tiny, here):
 
 
 def test_json_and_quiet(tiny, here):
-    done = here("run", "tiny.yaml", "--json", "--seed", 4, cwd=tiny)
+    done = here("run", "tiny.yaml", "--json", "--no-figures", "--seed", 4, cwd=tiny)
     assert done.returncode == 0
     summary = json.loads(done.stdout)
     assert summary["seed"] == 4
     assert summary["reused"] is False
-    silent = here("run", "tiny.yaml", "--quiet", "--seed", 5, cwd=tiny)
+    silent = here("run", "tiny.yaml", "--quiet", "--no-figures", "--seed", 5, cwd=tiny)
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
 
 
@@ -153,22 +156,22 @@ def test_a_results_folder_that_cannot_be_written(tiny, here):
     assert "results cannot be written" in done.stderr
 
 
+def small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
 def test_a_full_disk_leaves_the_old_result_untouched(tiny, here):
     """A limit on the size of files stands for a disk that is full."""
-    here("run", "tiny.yaml", cwd=tiny)
+    here("run", "tiny.yaml", "--no-figures", cwd=tiny)
     (folder,) = (tiny / "results").iterdir()
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    def small_files():
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-    done = simulator("run", "tiny.yaml", "--force", cwd=tiny, preexec_fn=small_files)
-    assert done.returncode == 2, done.stderr
-    assert "results cannot be written" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = Command("run", "tiny.yaml", "--force", "--no-figures", cwd=tiny, first=small_files)
+    code, output = process.ended()
+    assert code == 2, output
+    assert "results cannot be written" in output
+    assert "Traceback" not in output
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     assert entries(tiny / "results") == {folder.name}
 
@@ -176,16 +179,12 @@ def test_a_full_disk_leaves_the_old_result_untouched(tiny, here):
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interruption_leaves_nothing_behind(tiny, sent, code):
     (tiny / "tiny.yaml").write_text(TINY.replace("time: 20", "time: 1e7"))
-    command = [sys.executable, "-m", "simulator", "run", "tiny.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        command, cwd=tiny, env=environment, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(3.0)  # wherever it stands by then, it ends cleanly
-    process.send_signal(sent)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert "Traceback" not in stderr
+    process = Command("run", "tiny.yaml", cwd=tiny)
+    time.sleep(0.7)  # wherever it stands by then, it ends cleanly
+    os.kill(process.pid, sent)
+    found, output = process.ended()
+    assert found == code
+    assert "Traceback" not in output
     assert entries(tiny / "results") == set()
 
 

@@ -295,12 +295,11 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
 
 def test_the_pool_hands_out_each_slot_once_and_grows():
     state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
-    state["numbers"] = 2
-    arrays = messages.resize(state, 4, 0, False, ())
+    arrays = messages.resize(state, 4, 2, False, ())
     memory.attach(state, "slots", arrays[0], messages.SLOT, (4,))
     taken = [take(state[0]) for _ in range(3)]
     give_back(state[0], taken.pop(1))
-    arrays = messages.resize(state, 8, 0, False, arrays)
+    arrays = messages.resize(state, 8, 2, False, arrays)
     memory.attach(state, "slots", arrays[0], messages.SLOT, (8,))
     assert state["free_slots"] == 6
     taken += [take(state[0]) for _ in range(6)]

@@ -15,7 +15,7 @@ ROOMS = re.findall(
     r"^\| `simulator/(\w+)/` \|", (ROOT / "docs/design.md").read_text(), re.MULTILINE
 )
 #: Single files: what everybody may use, and what uses everybody.
-FLOOR, ROOF = ("errors", "machine", "seeds"), ("__init__", "__main__", "api")
+FLOOR, ROOF = ("errors", "machine", "seeds", "shipped"), ("__init__", "__main__")
 FILES = sorted(
     path.relative_to(ROOT)
     for package in ("agents", "simulator")
@@ -28,7 +28,7 @@ def height(module: tuple[str, ...]) -> int:
     """How high a module of ours stands: it may import from its own height and from below."""
     if module[0] == "agents":
         return -2
-    if len(module) == 1 or module[1] in (*FLOOR, "__version__"):
+    if len(module) == 1 or module[1] in (*FLOOR, "__version__", "require_own_agents"):
         return -1
     return len(ROOMS) if module[1] in ROOF else ROOMS.index(module[1])
 

@@ -1,4 +1,4 @@
-"""The README's commands run as they stand, and its example is the shipped one."""
+"""The README's commands run as they stand, and the docs' example is the shipped one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ def test_there_are_commands():
 
 def test_the_example_is_the_shipped_one():
     shipped = (ROOT / "docs" / "examples" / "averaging.py").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(from agents\..*?)```", README, flags=re.DOTALL)
+    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(from agents\..*?)```", page, flags=re.DOTALL)
     assert shipped.endswith(example)
 
 

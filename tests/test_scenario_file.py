@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import ScenarioError
+from simulator.paper.schema import choices_schema
 from simulator.runs.plugins import schema_for
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import (
@@ -26,6 +27,7 @@ from simulator.scenario.files import (
 )
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
+from simulator.sweeps.schema import sweep_schema
 
 ROOT = Path(__file__).parents[1]
 VALID = sorted((ROOT / "tests/valid").glob("*.yaml"))
@@ -591,11 +593,84 @@ def test_a_file_named_twice_is_listed_once(write: Any) -> None:
 
 
 # --- the schema for editors ---------------------------------------------------------------------
-def test_schema_file_is_current() -> None:
-    file = ROOT / "scenarios/scenario.schema.json"
-    assert json.loads(file.read_text(encoding="utf-8")) == json_schema(schema_for()), (
-        "run: python -m simulator schema > scenarios/scenario.schema.json"
+@pytest.mark.parametrize(
+    ("kind", "name", "schema"),
+    [
+        ("scenario", "scenarios/scenario.schema.json", lambda: json_schema(schema_for())),
+        ("sweep", "scenarios/sweep.schema.json", sweep_schema),
+        ("choices", "scenarios/paper/choices.schema.json", choices_schema),
+    ],
+)
+def test_schema_files_are_current(kind, name, schema) -> None:
+    assert json.loads((ROOT / name).read_text(encoding="utf-8")) == schema(), (
+        f"run: python -m simulator schema --of {kind} > {name}"
     )
+
+
+def test_the_schema_describes_every_key() -> None:
+    """Those of plugins too, since they are written in the same way."""
+    schema = json_schema(schema_for())
+    blocks = {"Scenario": schema, **schema["$defs"]}
+    every = {
+        f"{name}.{key}": "description" in about
+        for name, block in blocks.items()
+        for key, about in block.get("properties", {}).items()
+    }
+    assert len(every) > 150
+    assert [key for key, described in every.items() if not described] == []
+
+
+def test_schemas_accept_the_shipped_sweeps_and_choices() -> None:
+    for file in (ROOT / "scenarios").rglob("*.yaml"):
+        text = file.read_text(encoding="utf-8")
+        values = yaml.safe_load(text)
+        kind = choices_schema if "held_out" in values else sweep_schema
+        if "task" not in values:
+            jsonschema.Draft202012Validator(kind()).validate(values)
+            wrong = {**values, "grdi": {}}
+            assert not jsonschema.Draft202012Validator(kind()).is_valid(wrong)
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "message"),
+    [
+        ("run", "scenarios/phase_diagram.yaml", "this is a sweep file, not a scenario"),
+        ("run", "scenarios/paper/choices.yaml", "this is a file of choices, not a scenario"),
+        ("sweep", "scenarios/paper/choices.yaml", "this is a file of choices, not a scenario"),
+    ],
+)
+def test_files_of_another_kind_are_told_so(here, command, file, message) -> None:
+    done = here(command, file)
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
+def test_a_share_may_be_a_percentage() -> None:
+    overrides = {"network.drop": "10%", "algorithm.alpha": "99.5 %"}
+    scenario = load_scenario(ROOT / "scenarios/moons.yaml", overrides)
+    assert (scenario.network.drop.rate, scenario.algorithm.alpha) == (0.1, 0.995)
+    for wrong, message in (("120%", "must be at most 1"), ("ten", "a percentage like 10%")):
+        with pytest.raises(ScenarioError, match=message):
+            load_scenario(ROOT / "scenarios/moons.yaml", {"network.drop": wrong})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0:1:0.25", [0, 0.25, 0.5, 0.75, 1]),
+        ("0:0.3:0.1", [0, 0.1, 0.2, 0.3]),
+        ("5, 1:3:1", [5, 1, 2, 3]),
+        ("1:2:5", [1]),
+    ],
+)
+def test_ranges(text, values) -> None:
+    assert parse_override(f"network.drop={text}") == ("network.drop", values)
+
+
+@pytest.mark.parametrize("text", ["1:0:0.1", "0:1:0", "0:1:-1", "0:1:1e-9", "0:1:1e"])
+def test_ranges_that_are_none(text) -> None:
+    with pytest.raises(ScenarioError, match=r"range|values"):
+        parse_override(f"network.drop={text}")
 
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)

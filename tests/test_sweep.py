@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import time
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,8 @@ from simulator.store.store import Store
 from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
 from simulator.sweeps.tables import _curve, mean_interval
 from simulator.sweeps.workers import Done, Failed, LocalCrew, pack, run_all
-from tests.sweeping import GRID, command, sweep_tables, table_bytes, write_tiny
+from tests.processes import Command
+from tests.sweeping import GRID, sweep_tables, table_bytes, write_tiny
 
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
 
@@ -219,7 +219,7 @@ def test_intervals_are_those_of_scipy(rng: np.random.Generator):
 def test_curves_take_the_last_value_and_never_interpolate():
     one = pd.DataFrame({"time": [0.0, 1.0, 4.0], "distance": [8.0, 4.0, 2.0]})
     two = pd.DataFrame({"time": [0.0, 2.0], "distance": [6.0, 0.0]})
-    curve = _curve([one, two], "time").set_index("x")["distance"]
+    curve = _curve([one, two], "time", ["distance"]).set_index("x")["distance"]
     assert curve.index[-1] == 4.0
     for x, expected in ((0.0, 7.0), (0.98, 7.0), (1.0, 5.0), (1.98, 5.0), (2.0, 2.0), (4.0, 1.0)):
         assert curve.loc[:x].iloc[-1] == expected
@@ -230,7 +230,7 @@ def test_rows_are_those_of_ordinary_runs(swept):
     row = swept.runs.iloc[5]
     folder = swept.folder.parent.parent / row["folder"]
     result = run(load_scenario(folder / "scenario.yaml"))
-    assert (row["network.latency.mean"], row["network.drop"], row["seed"]) == ("1 s", 0, 1)
+    assert (row["network.latency.mean"], row["network.drop"], row["seed"]) == (1.0, 0, 1)
     assert row["communications"] == result.summary["communications"]
     assert row["l2_error"] == result.summary["metrics"]["final"]["l2_error"]
     assert result.trace["distance"].iloc[-1] == row["distance"]
@@ -271,23 +271,22 @@ def test_two_workers_give_the_same_bytes(swept, tiny: Path):
     assert before == {path: path.stat().st_mtime_ns for path in tiny.parent.rglob("trace.csv")}
 
 
-def test_killed_three_times_and_started_again(swept, tiny: Path):
+def test_killed_five_times_and_started_again(swept, tiny: Path):
     """SIGKILL when one more run is stored, or a moment later; finished runs stay as they are."""
     out, chance = tiny.parent / "results", random.Random(3)
-    words = command("sweep", tiny, *SETTINGS, "--seeds", 2, "--jobs", 1, "--out", out, "--quiet")
+    words = ["sweep", tiny, *SETTINGS, "--seeds", 2, "--jobs", 1, "--out", out, "--no-figures"]
     kept: dict[Path, int] = {}
-    for _ in range(3):
-        process = subprocess.Popen([*words, "--no-figures"], start_new_session=True)
+    for _ in range(5):
+        process = Command(*words, cwd=tiny.parent)
         wanted = len(kept) + 1
-        while process.poll() is None and len(list(out.glob("tiny-*/manifest.json"))) < wanted:
+        while process.running() and len(list(out.glob("tiny-*/manifest.json"))) < wanted:
             time.sleep(0.002)
         time.sleep(chance.uniform(0.0, 0.02))
         process.kill()
-        process.wait()
         found = {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
         assert kept.items() <= found.items()
         kept = found
-    assert subprocess.run([*words, "--no-figures"]).returncode == 0
+    assert Command(*words, cwd=tiny.parent).ended()[0] == 0
     found = {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
     assert kept.items() <= found.items()
     assert sweep_tables(out) == table_bytes(swept.folder)
@@ -298,14 +297,12 @@ def test_killed_three_times_and_started_again(swept, tiny: Path):
 def test_interrupted_it_keeps_what_is_finished(tiny: Path, number: int, code: int):
     out = tiny.parent / "results"
     words = ["sweep", tiny, "--set", "stop.time=1,1e7", "--jobs", 1, "--out", out]
-    process = subprocess.Popen(
-        command(*words), start_new_session=True, stderr=subprocess.PIPE, text=True
-    )
-    while process.poll() is None and not list(out.glob("tiny-*/manifest.json")):
+    process = Command(*words, cwd=tiny.parent)
+    while process.running() and not list(out.glob("tiny-*/manifest.json")):
         time.sleep(0.01)
     os.killpg(process.pid, number)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == code
+    found, errors = process.ended()
+    assert found == code
     assert errors.strip().endswith(
         "what is finished is stored; the same command goes on from there"
     )

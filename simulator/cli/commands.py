@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,19 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
+from simulator.cli.examples import example_command
 from simulator.cli.inspect import inspect_command, trace_command
-from simulator.cli.options import hush, out_option, plugin_option, set_option
+from simulator.cli.options import (
+    figure_options,
+    hush,
+    look_of,
+    out_option,
+    plugin_option,
+    set_option,
+)
+from simulator.cli.report import animate_command, report_command
 from simulator.cli.reproduce import reproduce_command
+from simulator.cli.stored import draw_command, list_command, show_command
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ def commands(debug: bool) -> None:
       python -m simulator run scenarios/moons.yaml --set network.drop=0.3 --seed 7
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator report results/moons-1632f351 --open
       python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
@@ -44,6 +55,12 @@ def commands(debug: bool) -> None:
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
 commands.add_command(reproduce_command)
+commands.add_command(report_command)
+commands.add_command(animate_command)
+commands.add_command(example_command)
+commands.add_command(list_command)
+commands.add_command(show_command)
+commands.add_command(draw_command)
 commands.add_command(inspect_command)
 commands.add_command(trace_command)
 
@@ -58,6 +75,8 @@ commands.add_command(trace_command)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON, nothing else.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 @click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not.")
+@click.option("--report", is_flag=True, help="Make a page of the result too: report.html.")
+@figure_options
 def run_command(
     scenario_file: Path,
     settings: tuple[str, ...],
@@ -68,6 +87,8 @@ def run_command(
     as_json: bool,
     quiet: bool,
     figures: bool,
+    report: bool,
+    **look: Any,
 ) -> None:
     """Run one scenario and store its result below --out.
 
@@ -80,43 +101,63 @@ def run_command(
     """
     from simulator.runs.results import complete_figures, save_result
     from simulator.runs.run import run
+    from simulator.runs.stopwatch import Stopwatch
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 
     hush(quiet)
+    if report:
+        from simulator.report.page import plotly_script, write_page
+
+        plotly_script()  # said before a long run, if it is missing
+    draw = _drawing(look) if figures else None
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
     reused = not force and not unfinished([task])
     if reused:
         folder = task.place
-        if figures:
-            complete_figures(store, scenario, folder, _draw_run)
+        if draw is not None:
+            complete_figures(store, scenario, folder, draw, again=_asked(look))
     else:
         from simulator.cli.terminal import run_progress
 
         store.check_writable()
-        started = time.perf_counter()
-        with run_progress(scenario, visible=not (quiet or as_json)) as progress:
+        visible = not (quiet or as_json)
+        with run_progress(scenario, visible) as progress, Stopwatch() as watch:
             result = run(scenario, progress=progress)
         folder = save_result(
             store,
             result,
             full_hash=task.full_hash,
-            wall_time=time.perf_counter() - started,
-            draw=_draw_run if figures else None,
+            wall_time=watch.seconds,
+            draw=draw,
             force=force,
         )
+        if visible and watch.compiling > 5:
+            click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
+        if report:
+            write_page([folder], plugins=scenario.plugins)
         _report(manifest, folder, reused, as_json, quiet)
 
 
-def _draw_run(result: Result, folder: Path) -> None:
-    """The figures of a run; Matplotlib is imported here, when there is something to draw."""
-    from simulator.figures.run import draw_run
+def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
+    """What draws the figures of a run, as the options want them."""
+    look = look_of(**options)
 
-    draw_run(result, folder)
+    def draw(result: Result, folder: Path) -> None:
+        from simulator.figures.run import draw_run
+
+        draw_run(result, folder, look)
+
+    return draw
+
+
+def _asked(options: dict[str, Any]) -> bool:
+    """Were figures asked for that may not be those which are there?"""
+    return options != {"formats": "png", "metric": None, "labels": (), "width": None}
 
 
 def _report(
@@ -144,11 +185,12 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     from simulator.errors import ScenarioError
     from simulator.paper.choices import is_choices, load_choices
     from simulator.runs.plugins import load_plugins
+    from simulator.shipped import expanded
     from simulator.sweeps.plan import make_plan, read_request
 
     loaded = load_plugins(plugins)
     wrong = 0
-    for file in files:
+    for file in expanded(files):
         try:
             if is_choices(file):
                 load_choices(file)
@@ -163,18 +205,33 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
 
 
 @commands.command("schema")
+@click.option(
+    "--of",
+    "kind",
+    type=click.Choice(["scenario", "sweep", "choices"]),
+    default="scenario",
+    show_default=True,
+    help="The kind of file.",
+)
 @plugin_option
-def schema_command(plugins: tuple[str, ...]) -> None:
-    """Print the JSON Schema of scenario files, for editors.
+def schema_command(kind: str, plugins: tuple[str, ...]) -> None:
+    """Print the JSON Schema of scenario files, for editors; or of sweep files or choices.
 
     \b
-    Example:
+    Examples:
       python -m simulator schema > scenarios/scenario.schema.json
+      python -m simulator schema --of sweep > scenarios/sweep.schema.json
+      python -m simulator schema --of choices > scenarios/paper/choices.schema.json
     """
+    from simulator.paper.schema import choices_schema
     from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
+    from simulator.sweeps.schema import sweep_schema
 
-    schema = json_schema(schema_for(load_plugins(plugins)))
+    if kind == "scenario":
+        schema = json_schema(schema_for(load_plugins(plugins)))
+    else:
+        schema = sweep_schema() if kind == "sweep" else choices_schema()
     click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
 
 

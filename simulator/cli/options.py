@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from simulator.figures.style import Look
 
 
 def _named(context: click.Context, option: click.Parameter, value: Path | str) -> Path:
@@ -17,11 +23,28 @@ def _named(context: click.Context, option: click.Parameter, value: Path | str) -
 def hush(quiet: bool) -> None:
     """``--quiet``: no notes either."""
     if quiet:
+        import os
         import warnings
+
+        os.environ["MURMURATION_QUIET"] = "1"  # worker processes have it too
 
         from simulator.errors import StoreWarning
 
         warnings.simplefilter("ignore", StoreWarning)
+
+
+def name_commands(commands: click.Group, called: str) -> str:
+    """The name by which the program was called, which its help texts show from then on."""
+    name = "murmuration" if Path(called).stem == "murmuration" else "python -m simulator"
+    for command in (commands, *commands.commands.values()):
+        if command.help is not None:
+            command.help = re.sub(
+                r"^( +)(python -m simulator|murmuration) ",
+                rf"\1{name} ",
+                command.help,
+                flags=re.MULTILINE,
+            )
+    return name
 
 
 out_option = click.option(
@@ -55,3 +78,43 @@ jobs_option = click.option(
     type=click.IntRange(min=1),
     help="Local processes. [as many as there are cores]",
 )
+
+
+#: How figures are drawn.
+_FIGURES = (
+    click.option(
+        "--format",
+        "formats",
+        default="png",
+        show_default=True,
+        metavar="FORMATS",
+        help="png, pdf or svg, or several: png,pdf",
+    ),
+    click.option("--metric", help="Draw this metric. [what the task is judged by]"),
+    click.option(
+        "--labels",
+        multiple=True,
+        metavar="KEY=WORDS",
+        help='Words for a key or a metric, e.g. "network.latency.mean=mean delay".',
+    ),
+    click.option(
+        "--width",
+        type=float,
+        help="Inches: 3.3 for a column of a paper. [6.8, a page]",
+    ),
+)
+
+
+def figure_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """What all commands take that draw."""
+    for option in reversed(_FIGURES):
+        command = option(command)
+    return command
+
+
+def look_of(formats: str, metric: str | None, labels: tuple[str, ...], width: float | None) -> Look:
+    """What these options ask for."""
+    from simulator.figures.style import PAGE, Look, read_labels
+
+    names = tuple(name.strip() for name in formats.split(",") if name.strip())
+    return Look(names, metric, read_labels(labels), PAGE if width is None else width)

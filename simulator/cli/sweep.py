@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli.options import hush, jobs_option, out_option, plugin_option
+from simulator.cli.options import (
+    figure_options,
+    hush,
+    jobs_option,
+    look_of,
+    out_option,
+    plugin_option,
+)
 
 if TYPE_CHECKING:
     from simulator.sweeps.plan import Plan
@@ -43,6 +51,7 @@ _OPTIONS = (
     click.option("--dry-run", is_flag=True, help="List the runs and do nothing."),
     click.option("--quiet", is_flag=True, help="Print nothing but errors."),
     click.option("--figures/--no-figures", default=True, help="Draw the figures (default) or not."),
+    figure_options,
 )
 
 
@@ -91,8 +100,10 @@ def sweep_command(
     computed = work(plan)
     with noting(RESUMED):
         draw: Any = None
-        if how["figures"]:
-            from simulator.figures.sweep import draw_sweep as draw  # Matplotlib
+        if work.look is not None:
+            from simulator.figures.sweep import draw_sweep  # Matplotlib
+
+            draw = partial(draw_sweep, look=work.look)
         result = write_sweep(computed, work.store, draw)
     if not how["quiet"]:
         from simulator.cli.sweep_terminal import show_sweep
@@ -218,8 +229,10 @@ def _compare(work: _Work, request: Request) -> int:
     computed, request, tuning = compute_comparison(request, work.plugins, work.store, work)
     with noting(RESUMED):
         draw: Any = None
-        if work.how["figures"]:
-            from simulator.figures.comparison import draw_comparison as draw  # Matplotlib
+        if work.look is not None:
+            from simulator.figures.comparison import draw_comparison  # Matplotlib
+
+            draw = partial(draw_comparison, look=work.look)
         result = write_comparison(computed, request, work.store, tuning, draw)
     if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_comparison
@@ -241,8 +254,10 @@ def _frontier(work: _Work, request: Request, knobs: dict[str, dict[str, list[Any
     computed = work(planned.plan)
     with noting(RESUMED):
         draw: Any = None
-        if work.how["figures"]:
-            from simulator.figures.frontier import draw_frontier as draw  # Matplotlib
+        if work.look is not None:
+            from simulator.figures.frontier import draw_frontier  # Matplotlib
+
+            draw = partial(draw_frontier, look=work.look)
         result = write_frontier(computed, planned, request, work.store, draw)
     if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_frontier
@@ -302,6 +317,8 @@ class _Work:
 
         hush(how["quiet"])
         self.how = how
+        asked = {name: how.pop(name) for name in ("formats", "metric", "labels", "width")}
+        self.look = look_of(**asked) if how["figures"] else None
         self.plugins, self.store = load_plugins(how["plugins"]), Store(how["out"])
 
     def limited(self, request: Request) -> Request:

@@ -16,11 +16,12 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bar
 from rich.table import Table
 
+from simulator.cli.tables import Column, fitted, number, terminal
 from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.plan import Plan
-from simulator.sweeps.request import label
+from simulator.sweeps.request import label, tabled
 from simulator.sweeps.sweep import Computed, Sweep
 from simulator.sweeps.work import Progress
 
@@ -31,8 +32,11 @@ _HEADINGS = {
     "bytes": "bytes",
     "l2_error": "final L2 error",
     "accuracy": "final accuracy",
+    "test_error": "final test error",
     "distance": "final distance",
 }
+#: What a table leaves out where it has all of the above to show.
+_LESS = ("objective", "gap", "staleness")
 _MOST_ROWS = 40
 
 
@@ -77,20 +81,30 @@ def list_runs(plan: Plan, store: Store) -> None:
     console.print(f"{len(folders)} runs, {stored} of them already computed")
 
 
-def show_sweep(sweep: Sweep, computed: Computed) -> None:
+def show_any(found: Sweep, computed: Computed | None = None) -> None:
+    """The closing summary of whatever it is, just computed or read from its folder."""
+    if isinstance(found, Comparison):
+        show_comparison(found, computed)
+    elif isinstance(found, Frontier):
+        show_frontier(found, computed)
+    else:
+        show_sweep(found, computed)
+
+
+def show_sweep(sweep: Sweep, computed: Computed | None) -> None:
     """The closing summary of a sweep."""
-    console = _console()
-    console.print(_summary(sweep))
+    console = terminal()
+    _print_summary(console, sweep)
     _close(console, sweep, computed)
 
 
-def show_comparison(comparison: Comparison, computed: Computed) -> None:
+def show_comparison(comparison: Comparison, computed: Computed | None) -> None:
     """The closing summary of a comparison: both sides, and the paired speed-up."""
-    console = _console()
-    console.print(_summary(comparison))
+    console = terminal()
+    _print_summary(console, comparison)
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
-        where = ", ".join(f"{key}={row[key]}" for key in keys)
+        where = ", ".join(f"{key}={_as_given(comparison, key, row[key])}" for key in keys)
         text = speedup_text(row)
         if row["bound"] != "none":
             text += f"; {costs_text(row)}"
@@ -107,23 +121,26 @@ def show_comparison(comparison: Comparison, computed: Computed) -> None:
     _close(console, comparison, computed)
 
 
-def show_frontier(frontier: Frontier, computed: Computed) -> None:
+def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     """The closing summary of a frontier: what every value costs."""
-    console = _console()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    console = terminal()
     points = frontier.points
-    keys = [name for name in frontier.axes if name != "knob"]
-    for name in keys:
-        table.add_column(escape(name))
-    costs = ("time", "communications", "bytes")
-    for heading in ("time to target (s)", "communications to target", "bytes to target", "runs"):
-        table.add_column(heading, justify="right")
-    for _, row in points.iterrows():
-        cells = [escape(str(row[name])) for name in keys]
-        cells += [_with_interval(row, name) for name in costs]
-        bad = [f"{row[word]} {word}" for word in ("failed", "censored") if row[word]]
-        table.add_row(*cells, ", ".join([str(row["runs"]), *bad]))
-    console.print(table)
+    keys = [name for name in frontier.axes if name not in ("knob", "value")] + ["given"]
+    rows = [row for _, row in points.iterrows()]
+    columns = [
+        Column("value" if name == "given" else name, [str(row[name]) for row in rows], right=False)
+        for name in keys
+    ]
+    columns += [
+        Column(
+            f"{name} to target{' (s)' if name == 'time' else ''}",
+            [_with_interval(row, name) for row in rows],
+        )
+        for name in ("time", "communications", "bytes")
+    ]
+    columns.append(Column("runs", [_runs(row) for row in rows]))
+    for table in fitted(columns, console.width):
+        console.print(table)
     console.print("geometric means and 95 % intervals over seeds; ≥: some did not get there")
     _close(console, frontier, computed)
 
@@ -131,40 +148,47 @@ def show_frontier(frontier: Frontier, computed: Computed) -> None:
 def _with_interval(row: pd.Series[Any], name: str) -> str:
     """``≥ 1.23 (1.10 … 1.35)``."""
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    interval = f" ({_number(low)} … {_number(high)})" if np.isfinite(low) else ""
-    return f"{'≥ ' if row['censored'] else ''}{_number(row[name])}{interval}"
+    interval = f" ({number(low, 3)} … {number(high, 3)})" if np.isfinite(low) else ""
+    return f"{'≥ ' if row['censored'] else ''}{number(row[name], 3)}{interval}"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
-
-
-def _console() -> Console:
-    """Off a terminal there is no width to keep to."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
-
-
-def _summary(sweep: Sweep) -> Table:
-    """Mean and half the 95 % interval; ≥ where some runs did not reach their target."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def _print_summary(console: Console, sweep: Sweep) -> None:
+    """Means and half their 95 % intervals; ≥ where some runs did not reach their target."""
     summary = sweep.summary
     keys = [*sweep.axes, *(["tuned"] if "tuned" in summary else [])]
-    for key in keys:
-        table.add_column(escape(key))
+    rows = [row for _, row in summary.head(_MOST_ROWS).iterrows()]
+    columns = [
+        Column(key, [_as_given(sweep, key, row[key]) for row in rows], right=False) for key in keys
+    ]
     timed = summary["time_to_target"].notna().any()
-    names = [name for name in _HEADINGS if name in summary and summary[name].notna().any()]
+    # Distances and objectives say less than errors, where there are any.
+    more = [name for name in sweep.metrics if name not in (*_HEADINGS, *_LESS)]
+    names = [
+        name for name in (*_HEADINGS, *more) if name in summary and summary[name].notna().any()
+    ]
     names = [name for name in names if not (timed and name == "communications")]
-    for name in names:
-        table.add_column(_HEADINGS[name], justify="right")
-    table.add_column("runs", justify="right")
-    for _, row in summary.head(_MOST_ROWS).iterrows():
-        cells = ["" if pd.isna(row[key]) else escape(str(row[key])) for key in keys]
-        cells += [_cell(row, name) for name in names]
-        bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
-        table.add_row(*cells, ", ".join([f"{row['runs']:.0f}", *bad]))
+    columns += [
+        Column(_HEADINGS.get(name, f"final {name}"), [_cell(row, name) for row in rows])
+        for name in names
+    ]
+    columns.append(Column("runs", [_runs(row) for row in rows]))
+    for table in fitted(columns, console.width):
+        console.print(table)
     if len(summary) > _MOST_ROWS:
-        table.caption = f"… and {len(summary) - _MOST_ROWS} more in summary.csv"
-    return table
+        console.print(f"… and {len(summary) - _MOST_ROWS} more in summary.csv")
+
+
+def _runs(row: pd.Series[Any]) -> str:
+    bad = [f"{row[word]:.0f} {word}" for word in ("failed", "censored") if row[word]]
+    return ", ".join([f"{row['runs']:.0f}", *bad])
+
+
+def _as_given(sweep: Sweep, key: str, value: Any) -> str:
+    """A value of a table as the user gave it: ``10 ms`` for 0.01."""
+    if pd.isna(value):
+        return ""
+    given = {tabled(each): label(each) for each in sweep.axes.get(key, [])}
+    return str(given.get(value, value))
 
 
 def _cell(row: pd.Series[Any], name: str) -> str:
@@ -173,25 +197,29 @@ def _cell(row: pd.Series[Any], name: str) -> str:
     if not np.isfinite(row[name]):
         return ""
     bound = "≥ " if row["censored"] and name.endswith("_to_target") else ""
-    value = f"{row[name]:,.0f}" if abs(row[name]) >= 1e3 else f"{row[name]:.4g}"
+    value = number(row[name])
     half = (row[f"{name}_high"] - row[f"{name}_low"]) / 2
     if not np.isfinite(half):
         return bound + value
-    return f"{bound}{value} ± {f'{half:,.0f}' if half >= 100 else f'{half:.2g}'}"
+    return f"{bound}{value} ± {number(half) if half >= 100 else f'{half:.2g}'}"
 
 
-def _close(console: Console, sweep: Sweep, computed: Computed) -> None:
+def _close(console: Console, sweep: Sweep, computed: Computed | None) -> None:
     failed = sweep.runs[sweep.runs["status"] == "failed"]
     for _, row in failed.iterrows():
         values = ", ".join(f"{key}={row[key]}" for key in [*sweep.axes, "seed"])
         console.print(f"[red]failed:[/red] {escape(values)}: {escape(row['reason'])}")
-    total, reused = computed.distinct, computed.reused
-    lost = len({computed.folders[number] for number in computed.failures})
-    news = f"{total - reused - lost} computed, {reused} already there, {lost} failed"
-    console.print(f"runs:     {total} ({news})")
+    if computed is None:
+        console.print(f"runs:     {sweep.runs['folder'].nunique()}")
+    else:
+        total, reused = computed.distinct, computed.reused
+        lost = len({computed.folders[number] for number in computed.failures})
+        news = f"{total - reused - lost} computed, {reused} already there, {lost} failed"
+        console.print(f"runs:     {total} ({news})")
     console.print(f"files:    {escape(str(sweep.folder))}")
-    for figure in sorted(Path(sweep.folder).glob("*.png")):
-        console.print(f"          {escape(str(figure))}")
+    for figure in sorted(Path(sweep.folder).iterdir()):
+        if figure.suffix in (".png", ".pdf", ".svg"):
+            console.print(f"          {escape(str(figure))}")
 
 
 def show_claims(file: Path) -> None:

@@ -14,15 +14,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from simulator.cli.tables import Column, fitted
 from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
 from simulator.scenario.schema import Scenario
 
 #: The error that a progress line shows: the first of these that a run measures.
-_ERRORS = ("l2_error", "accuracy", "distance", "objective")
+_ERRORS = ("l2_error", "accuracy", "test_error", "distance", "objective")
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
+    "test_error": "test error",
     "distance": "distance to optimum",
     "objective": "objective",
     "gap": "gap",
@@ -68,12 +70,15 @@ def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
         f"[bold]{escape(title)}[/bold]  ({agents}, {_count(summary['edges'], 'edge')}, "
         f"models in R^{summary['dimension']}, seed {summary['seed']})"
     )
-    console.print(_metrics_table(summary["metrics"]))
+    for table in _metrics_tables(summary["metrics"], console.width):
+        console.print(table)
     missed = f"{summary['missed']:,} missed + " if summary["missed"] else ""
     console.print(
         f"messages: {summary['communications']:,} sent = {summary['delivered']:,} delivered "
-        f"+ {summary['dropped']:,} dropped + {missed}{summary['in_flight']:,} in flight "
-        f"({summary['bytes']:,} bytes); {summary['stale']:,} stale, "
+        f"+ {summary['dropped']:,} dropped + {missed}{summary['in_flight']:,} in flight"
+    )
+    console.print(
+        f"          {summary['bytes']:,} bytes; {summary['stale']:,} stale, "
         f"{summary['skipped']:,} ticks skipped"
     )
     console.print(
@@ -88,24 +93,24 @@ def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
     for note in summary["notes"]:
         console.print(f"note:     {escape(note)}")
     console.print(f"files:    {escape(str(folder))}{' (already computed)' if reused else ''}")
-    for figure in sorted(folder.glob("*.png")):
-        console.print(f"          {escape(str(figure))}")
+    for figure in sorted(manifest["figures"]):
+        console.print(f"          {escape(str(folder / figure))}")
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _metrics_table(metrics: dict[str, dict[str, float]]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("models")
-    names = [name for name in _HEADINGS if any(name in row for row in metrics.values())]
+def _metrics_tables(metrics: dict[str, dict[str, float]], width: int) -> list[Table]:
+    """What solitary, first, final and best models measure; the network's own metrics are left."""
+    measured = list(dict.fromkeys(name for row in metrics.values() for name in row))
+    known = [name for name in _HEADINGS if name in measured]
+    names = known + [name for name in measured if name not in known and name != "staleness"]
+    columns = [Column("models", list(metrics), right=False)]
     for name in names:
-        table.add_column(_HEADINGS[name], justify="right")
-    for stage, row in metrics.items():
-        cells = [f"{row[name]:.6g}" if name in row else "" for name in names]
-        table.add_row(stage, *cells, style="bold" if stage == "final" else None)
-    return table
+        cells = [f"{row[name]:.6g}" if name in row else "" for row in metrics.values()]
+        columns.append(Column(_HEADINGS.get(name, name.replace("_", " ")), cells))
+    return fitted(columns, width, bold=list(metrics).index("final"))
 
 
 def _target(target: dict[str, Any]) -> str:

@@ -14,53 +14,74 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from simulator.figures.frontier import costs_axes, frontier_line
-from simulator.figures.run import BLUE, GREEN, GREY, LABELS, ORANGE, STYLE, saved
-from simulator.figures.sweep import (
-    AXES,
+from simulator.figures.run import AXES
+from simulator.figures.style import (
+    BLUE,
+    GREY,
+    LOOKS,
+    ORANGE,
     PLAIN,
+    Look,
+    keep,
+    line_looks,
+    shown_value,
+    value_ticks,
+)
+from simulator.figures.sweep import (
     band,
     caption,
     cells,
-    in_words,
     matrix,
+    metric_words,
     scale,
     select,
+    shown,
     shown_metric,
+    stage_lines,
     ticks,
     write,
 )
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.request import label
 
-_LOOKS = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (GREY, ":"), ("#7B3294", "-"))
 #: The ratios that are drawn, and in words.
 _RATIOS = {"speedup": "time", "communications_ratio": "communications"}
 #: A cell that is not decided: its interval contains 1.
 _UNDECIDED = "#E6E6E6"
 
 
-def draw_comparison(comparison: Comparison, folder: Path) -> None:
+def draw_comparison(comparison: Comparison, folder: Path, look: Look | None = None) -> None:
+    """All figures of a comparison, as files in a folder."""
+    look = look or Look()
+    with rc_context(look.style):
+        keep(comparison_pictures(comparison, look), folder, look)
+
+
+def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[str, Figure]]:
     """All sides' curves; over one swept key the speed-up, over two the phase diagram."""
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     panels = _panels(comparison, keys)
     if len(keys) > 1 and "world" in keys:
         keys.remove("world")
-    metric = shown_metric(comparison)
-    with rc_context(STYLE):
-        if not keys and metric is not None:
-            tuned = comparison.tuning is not None
-            with saved(folder / "comparison.png", (12.6 if tuned else 9.0, 3.7)) as figure:
-                _all_sides(figure, comparison, metric)
-        elif len(keys) == 1:
-            with saved(folder / "speedup.png", (1.2 + 4.4 * len(panels), 3.8)) as figure:
-                _speedup_lines(figure, comparison, keys[0], panels)
-        elif len(keys) == 2:
-            columns, rows = (len(comparison.axes[key]) for key in keys)
-            size = (1.6 + (1.1 + 0.72 * columns) * len(panels), 1.6 + 2 * (0.9 + 0.45 * rows))
-            with saved(folder / "phase_diagram.png", size) as figure:
-                _phase_diagram(figure, comparison, keys, panels)
-        if keys and comparison.tuning is not None:
-            _draw_tuning(comparison, folder)
+    metric = shown_metric(comparison, look)
+    if not keys and metric is not None:
+        rows = 2 + (comparison.tuning is not None) if look.narrow else 1
+        figure = look.picture(0.9 + (1.5 if look.narrow else 2.1) * rows)
+        _all_sides(figure, comparison, metric, look)
+        yield "comparison", figure
+    elif len(keys) == 1:
+        rows = len(panels) if look.narrow else 1
+        figure = look.picture(0.5 + (1.9 if look.narrow else 2.4) * rows)
+        _speedup_lines(figure, comparison, keys[0], panels, look)
+        yield "speedup", figure
+    elif len(keys) == 2:
+        # A narrow figure has the two ratios of each panel one below the other.
+        rows = 2 * len(panels) if look.narrow else 2
+        figure = look.picture(0.9 + rows * (0.55 + 0.3 * len(comparison.axes[keys[1]])))
+        _phase_diagram(figure, comparison, keys, panels, look)
+        yield "phase_diagram", figure
+    if keys and comparison.tuning is not None:
+        yield "tuning", _tuning_picture(comparison, look)
 
 
 def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataFrame]]:
@@ -80,33 +101,40 @@ def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataF
 
 
 # --- curves ---------------------------------------------------------------------------------------
-def _all_sides(figure: Figure, comparison: Comparison, metric: str) -> None:
+def _all_sides(figure: Figure, comparison: Comparison, metric: str, look: Look) -> None:
     """Error against simulated time and against communications, a colour a side."""
     key, values = comparison.vary
     tuned = comparison.tuning is not None
-    grid = figure.subplots(1, 3 if tuned else 2)
+    count = 3 if tuned else 2
+    grid = figure.subplots(*((count, 1) if look.narrow else (1, count)))
     grid[1].sharey(grid[0])
     levels = comparison.runs["level"].dropna().unique()
     for axis, (x, text) in zip(grid, AXES.items(), strict=False):
+        scale(axis, comparison, metric)
         for number, value in enumerate(values):
-            colour, style = _LOOKS[number % len(_LOOKS)]
+            colour, style = LOOKS[number % len(LOOKS)]
             curve = select(comparison.curves, {key: value, "axis": x})
-            band(axis, curve, metric, colour, style, f"{key.split('.')[-1]}: {label(value)}")
+            band(axis, curve, metric, colour, style, look.side(key, label(value)))
+        stage_lines(axis, comparison.runs, metric)
         if comparison.runs["target"].eq(metric).any() and len(levels):
             what = "target" if len(levels) == 1 else "target (mean over seeds)"
-            axis.axhline(float(np.mean(levels)), color=GREY, linestyle=":", label=what)
-        scale(axis, comparison.curves, metric)
+            level = float(np.mean(levels))
+            axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
         if _needs_log(comparison, x):
             axis.set_xscale("log")
             axis.xaxis.set_major_formatter(PLAIN)
         else:
-            axis.locator_params(axis="x", nbins=6)
+            axis.locator_params(axis="x", nbins=5)
         axis.set_xlabel(text)
-    grid[0].set_ylabel(LABELS.get(metric, metric))
-    grid[0].legend(fontsize=7.5)
+        if look.narrow or axis is grid[0]:
+            axis.set_ylabel(metric_words(comparison, metric, look))
+    grid[0].legend(title=look.words(key))
     if tuned:
         _tried(grid[2], comparison)
-    lines = [f"{speedup_text(row)}; {costs_text(row)}" for _, row in comparison.speedup.iterrows()]
+    between = "\n" if look.narrow else "; "
+    lines = [
+        f"{speedup_text(row)}{between}{costs_text(row)}" for _, row in comparison.speedup.iterrows()
+    ]
     lines += [note.split(";")[0] for note in comparison.notes if "untuned" in note]
     caption(figure, comparison, "\n".join(lines))
 
@@ -125,13 +153,13 @@ def _tried(axis: Any, comparison: Comparison) -> None:
     for number, value in enumerate(values):
         own = comparison.tuning[comparison.tuning[key] == label(value)]
         if len(own):
-            colour = _LOOKS[number % len(_LOOKS)][0]
+            colour = LOOKS[number % len(LOOKS)][0]
             frontier_line(axis, own, colour, above=number == 0, taken=own["taken"])
     costs_axes(axis)
-    axis.set_title("every value tried on held-out seeds; filled: taken", fontsize=8)
+    axis.set_title("every value tried on held-out\nseeds; filled: taken")
 
 
-def _draw_tuning(comparison: Comparison, folder: Path) -> None:
+def _tuning_picture(comparison: Comparison, look: Look) -> Figure:
     """Time to target over the values tried, a line a combination, a panel a side and world."""
     table = comparison.tuning
     assert table is not None
@@ -139,51 +167,61 @@ def _draw_tuning(comparison: Comparison, folder: Path) -> None:
     by = [key for key in ("world", side) if key in table]
     keys = [key for key in comparison.axes if key not in ("world", side)]
     groups = list(table.groupby(by, sort=False))
-    with saved(folder / "tuning.png", (1.0 + 4.2 * len(groups), 3.6)) as figure:
-        axes = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
-        for axis, (names, own) in zip(axes, groups, strict=True):
-            told = _tuning_panel(axis, own, keys)
-            axis.set_title(", ".join(map(str, names)), fontsize=9)
-        if told:
-            axes[0].legend(title=", ".join(map(in_words, told)), fontsize=7, title_fontsize=7)
-        axes[0].set_ylabel("time to target (s)")
-        caption(figure, comparison, "every value tried on held-out seeds; filled: taken")
+    shape = (len(groups), 1) if look.narrow else (1, len(groups))
+    figure = look.picture(0.6 + (2.0 if look.narrow else 2.4) * shape[0])
+    axes = figure.subplots(*shape, squeeze=False, sharey=True).ravel()
+    told: list[str] = []
+    for axis, (names, own) in zip(axes, groups, strict=True):
+        told = _tuning_panel(axis, own, keys, look, 0.8 * look.width / shape[1])
+        axis.set_title(", ".join(look.side(side, name) for name in names))
+    if told:
+        axes[0].legend(title=", ".join(map(look.words, told)))
+    axes[0].set_ylabel("time to target (s)")
+    caption(figure, comparison, "every value tried on held-out seeds; filled: taken")
+    return figure
 
 
-def _tuning_panel(axis: Any, table: pd.DataFrame, keys: list[str]) -> list[str]:
+def _tuning_panel(
+    axis: Any, table: pd.DataFrame, keys: list[str], look: Look, room: float
+) -> list[str]:
     """Its lines, and the keys by which they are told apart."""
-    values = list(dict.fromkeys(table["value"]))
+    values = list(dict.fromkeys(table["given"]))
     # Combinations that share their runs (rounds at any clock rate) are one line.
     lines = {tuple(own["time"]): (name, own) for name, own in table.groupby(keys, sort=False)}
     told = [key for key in keys if len({own[key].iloc[0] for _, own in lines.values()}) > 1]
-    colours = colormaps["viridis"](np.linspace(0.0, 0.85, len(lines)))
-    for (_, own), colour in zip(lines.values(), colours, strict=True):
-        text = ", ".join(_short(own[key].iloc[0]) for key in told)
-        x = np.array([values.index(value) for value in own["value"]])
-        low = own["time"] - own["time_paired_low"]
-        high = own["time_paired_high"] - own["time"]
-        axis.errorbar(x, own["time"], [low, high], color=colour, capsize=2, label=text)
+    one = told[0] if len(told) == 1 else None
+    looks = line_looks([own[one].iloc[0] if one else 0.0 for _, own in lines.values()])
+    for (_, own), (colour, style) in zip(lines.values(), looks, strict=True):
+        text = ", ".join(shown_value(own[key].iloc[0]) for key in told)
+        x = np.array([values.index(value) for value in own["given"]])
+        # Where all runs end at the limit the interval has no width, but for rounding.
+        low = (own["time"] - own["time_paired_low"]).clip(lower=0.0)
+        high = (own["time_paired_high"] - own["time"]).clip(lower=0.0)
+        axis.errorbar(
+            x, own["time"], [low, high], color=colour, linestyle=style, capsize=2, label=text
+        )
         for chosen, fill in ((own["taken"], colour), (~own["taken"], "white")):
             points = x[chosen.to_numpy()], own["time"][chosen]
             axis.plot(*points, "o", markeredgecolor=colour, markerfacecolor=fill, zorder=3)
     axis.set_yscale("log")
     axis.yaxis.set_major_formatter(PLAIN)
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_xticks(range(len(values)), [str(value) for value in values])
-    axis.set_xlabel(in_words(str(table["knob"].iloc[0])))
+    value_ticks(axis, [str(value) for value in values], room)
+    axis.set_xlabel(look.words(str(table["knob"].iloc[0])))
     return told
-
-
-def _short(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # --- over one key ---------------------------------------------------------------------------------
 def _speedup_lines(
-    figure: Figure, comparison: Comparison, key: str, panels: list[tuple[str, pd.DataFrame]]
+    figure: Figure,
+    comparison: Comparison,
+    key: str,
+    panels: list[tuple[str, pd.DataFrame]],
+    look: Look,
 ) -> None:
     """The ratios of time and of communications with their intervals, over one swept key."""
-    axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    shape = (len(panels), 1) if look.narrow else (1, len(panels))
+    axes = figure.subplots(*shape, squeeze=False, sharey=True).ravel()
     for axis, (title, table) in zip(axes, panels, strict=True):
         x = np.arange(len(table))
         for ratio, colour, style, name in _ratios():
@@ -195,20 +233,24 @@ def _speedup_lines(
                 axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
             for position, value, bound in zip(x, middle, table["bound"], strict=True):
                 text = f"{value:.3g}" if bound == "=" else f"{bound} {value:.3g}"
-                place = {"textcoords": "offset points", "fontsize": 8, "color": colour}
+                place = {"textcoords": "offset points", "fontsize": 6.5, "color": colour}
                 axis.annotate(text, (position, value), (0, 6), ha="center", **place)
         axis.axhline(1.0, color=GREY, linestyle=":")
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(PLAIN)
         axis.yaxis.set_minor_formatter(NullFormatter())
-        axis.set_xticks(x, [str(label(value)) for value in comparison.axes[key]])
-        axis.set_xlabel(in_words(key))
-        axis.set_title(title, fontsize=9)
+        axis.margins(x=0.14 if look.narrow else 0.08, y=0.15)  # room for the numbers
+        value_ticks(axis, [shown(v) for v in comparison.axes[key]], 0.8 * look.width / shape[1])
+        axis.set_xlabel(look.words(key))
+        axis.set_title(title)
     first, second = comparison.speedup[["first", "second"]].iloc[0]
     other = second if len(comparison.vary[1]) == 2 else "the other"
-    axes[0].set_ylabel(f"{other} / {first}")
-    axes[0].legend(fontsize=8)
-    caption(figure, comparison)
+    side = comparison.vary[0]
+    axes[0].set_ylabel(f"{look.side(side, other)} / {look.side(side, first)}")
+    axes[0].legend()
+    seeds = comparison.runs["seed"].nunique()
+    what = f"geometric mean and 95 % interval over {seeds} seeds" if seeds > 1 else ""
+    caption(figure, comparison, what)
 
 
 def _ratios() -> Iterator[tuple[str, str, str, str]]:
@@ -224,29 +266,37 @@ def _phase_diagram(
     comparison: Comparison,
     keys: list[str],
     panels: list[tuple[str, pd.DataFrame]],
+    look: Look,
 ) -> None:
-    """The ratios of time and of communications on a diverging logarithmic scale, a row each."""
-    axes = figure.subplots(2, len(panels), squeeze=False, sharex=True, sharey=True)
-    first, second = comparison.speedup[["first", "second"]].iloc[0]
+    """The ratios of time and of communications on a diverging logarithmic scale, a row each.
+
+    In a narrow figure every map has a row of its own.
+    """
+    shape = (2 * len(panels), 1) if look.narrow else (2, len(panels))
+    axes = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True).reshape(2, -1)
+    side, (first, second) = comparison.vary[0], comparison.speedup[["first", "second"]].iloc[0]
     other = second if len(comparison.vary[1]) == 2 else "the other"
+    first, other = look.side(side, first), look.side(side, other)
     for row, (ratio, name) in zip(axes, _RATIOS.items(), strict=True):
         reach = _reach(comparison.speedup[ratio].to_numpy())
         image: Any = None
         for axis, (title, table) in zip(row, panels, strict=True):
-            image = _ratio_map(axis, comparison, keys, table, ratio, reach)
-            axis.set_title(f"{title}: {name}" if title else name, fontsize=9)
+            image = _ratio_map(axis, comparison, keys, table, ratio, reach, look)
+            axis.set_title(f"{title}: {name}" if title else name)
             axis.label_outer()
         bar = figure.colorbar(image, ax=list(row))
         subs = (1.0,) if reach > 10 else (1.0, 2.0, 5.0)
         bar.ax.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
         bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}×"))
         bar.ax.yaxis.minorticks_off()
-        bar.set_label(f"{name} of {other} / {first}")
+        bar.set_label(f"{other} / {first}")
     seeds = comparison.runs["seed"].nunique()
     what = f"blue: {first} needs less; red: {other}; grey: undecided at 95 % ({seeds} seeds)"
     if comparison.tuning is not None:
         tuned = comparison.tuning[[comparison.vary[0], "knob"]].drop_duplicates()
-        words = [f"{knob} of {side}" for side, knob in tuned.itertuples(index=False)]
+        words = [
+            f"{knob} of {look.side(side, name)}" for name, knob in tuned.itertuples(index=False)
+        ]
         what += f"\ntuned in each cell on held-out seeds: {', '.join(words)}"
     caption(figure, comparison, what)
 
@@ -264,6 +314,7 @@ def _ratio_map(
     table: pd.DataFrame,
     ratio: str,
     reach: float,
+    look: Look,
 ) -> Any:
     """One map: cells whose interval contains 1 are grey, with a number all the same."""
     before = "" if ratio == "speedup" else f"{ratio}_"
@@ -276,7 +327,7 @@ def _ratio_map(
     norm = LogNorm(vmin=1 / reach, vmax=reach)
     shown = np.ma.masked_array(values, undecided)
     image = axis.imshow(shown, origin="lower", aspect="auto", cmap=cmap, norm=norm)
-    ticks(axis, comparison.axes, keys)
+    ticks(axis, comparison.axes, keys, look)
     for row, column, value in cells(values):
         bound = "" if bounds[row, column] == "=" else f"{bounds[row, column]} "
         light = _UNDECIDED if undecided[row, column] else None

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from simulator.figures.run import BLUE, GREEN, GREY, ORANGE, STYLE, saved
-from simulator.figures.sweep import in_words
+from simulator.figures.style import LOOKS, Look, keep, title
+from simulator.figures.sweep import select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label
 
-_COLOURS = (BLUE, ORANGE, GREEN, GREY)
 #: Points nearer than this, as a ratio, share a label.
 _NEAR = 1.06
-_SIDES = {"async": "gossip", "sync": "rounds"}
 
 
-def draw_frontier(frontier: Frontier, folder: Path) -> None:
+def draw_frontier(frontier: Frontier, folder: Path, look: Look | None = None) -> None:
+    """The figure of a frontier, as files in a folder."""
+    look = look or Look()
+    with rc_context(look.style):
+        keep(frontier_pictures(frontier, look), folder, look)
+
+
+def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Figure]]:
     """A panel a world or combination, all with the same axes."""
     key, values = frontier.vary
     by = [name for name in frontier.points if name in frontier.axes]
@@ -29,42 +37,32 @@ def draw_frontier(frontier: Frontier, folder: Path) -> None:
     groups: list[tuple[Any, pd.DataFrame]] = [("", frontier.points)]
     if by:
         groups = list(frontier.points.groupby(by, sort=False))
-    columns = min(2, len(groups))
+    columns = 1 if look.narrow else min(2, len(groups))
     rows = -(-len(groups) // columns)
-    with (
-        rc_context(STYLE),
-        saved(folder / "frontier.png", (5.0 * columns, 0.6 + 3.7 * rows)) as fig,
-    ):
-        axes = fig.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
-        for axis, (name, table) in zip(axes, groups, strict=False):
-            for number, value in enumerate(values):
-                own = table[table[key] == label(value)]
-                colour = _COLOURS[number % len(_COLOURS)]
-                frontier_line(axis, own, colour, above=number == 0)
-            axis.set_title(", ".join(map(str, name)) if by else "", fontsize=10, loc="left")
-            costs_axes(axis)
-            axis.label_outer()
-        left, right = axes[0].get_xlim()
-        axes[0].set_xlim(0.57 * left, 1.1 * right)  # room for labels
-        for axis in axes[len(groups) :]:
-            axis.set_visible(False)
+    figure = look.picture(0.8 + 2.6 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+    for axis, (name, table) in zip(axes, groups, strict=False):
         for number, value in enumerate(values):
-            own = frontier.points[frontier.points[key] == label(value)]
-            _name_side(axes[0], number, str(label(value)), str(own["knob"].iloc[0]))
-        seeds = frontier.runs["seed"].nunique()
-        name = frontier.folder.name.rsplit("-", 1)[0]
-        what = f"geometric means and paired 95 % intervals over {seeds} seeds; lower left is better"
-        fig.suptitle(f"{name}: {what}", fontsize=9)
-
-
-def _name_side(axis: Any, number: int, side: str, knob: str) -> None:
-    """Whose line has which colour, and what its labels are."""
-    name = f"{_SIDES.get(side, side)}: {in_words(knob)}"
-    colour = _COLOURS[number % len(_COLOURS)]
-    axis.text(
-        0.98, 0.97 - 0.075 * number, name, color=colour, ha="right", va="top",
-        fontsize=9, fontweight="bold", transform=axis.transAxes,
-    )  # fmt: skip
+            own = select(table, {key: value})
+            frontier_line(axis, own, LOOKS[number % len(LOOKS)][0], above=number == 0)
+        axis.set_title(", ".join(map(str, name)) if by else "", loc="left")
+        costs_axes(axis)
+        axis.label_outer()
+    left, right = axes[0].get_xlim()
+    axes[0].set_xlim(0.45 * left, 1.1 * right)  # room for labels
+    for axis in axes[len(groups) :]:
+        axis.set_visible(False)
+    lines = []
+    for number, value in enumerate(values):
+        knob = str(select(frontier.points, {key: value})["knob"].iloc[0])
+        name = f"{look.side(key, label(value))}: {look.words(knob)}"
+        marker = "o" if number == 0 else "s"
+        lines.append(Line2D([], [], color=LOOKS[number % len(LOOKS)][0], marker=marker, label=name))
+    figure.legend(handles=lines, loc="outside lower center", ncols=columns, frameon=False)
+    seeds = frontier.runs["seed"].nunique()
+    what = f"geometric means and paired 95 % intervals over {seeds} seeds"
+    title(figure, f"{frontier.name}: {what}; lower left is better")
+    yield "frontier", figure
 
 
 def frontier_line(
@@ -79,8 +77,8 @@ def frontier_line(
     x, y = points["communications"], points["time"]
     errors = {
         f"{way}err": [
-            points[cost] - points[f"{cost}_paired_low"],
-            points[f"{cost}_paired_high"] - points[cost],
+            (points[cost] - points[f"{cost}_paired_low"]).clip(lower=0.0),
+            (points[f"{cost}_paired_high"] - points[cost]).clip(lower=0.0),
         ]
         for way, cost in (("x", "communications"), ("y", "time"))
         if np.isfinite(points[f"{cost}_paired_low"]).all()
@@ -103,7 +101,7 @@ def frontier_line(
             ha="left" if over else "right",
             va="bottom" if over else "top",
             color=colour,
-            fontsize=7.5,
+            fontsize=6.5,
         )
 
 
@@ -135,7 +133,7 @@ def _labels(points: pd.DataFrame) -> list[tuple[str, float, float, bool]]:
 
 
 def _shown(point: pd.Series[Any]) -> str:
-    value = point["value"]
+    value = point["given"]
     if point["knob"] == "clock.rate" and isinstance(value, int | float):
         return f"{value:g}/s"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,6 +14,7 @@ from simulator.errors import ScenarioError
 from simulator.scenario.files import Source, read_scenario_text
 from simulator.scenario.messages import Mistake, did_you_mean, shown
 from simulator.scenario.yaml_positions import KeyPath, read_yaml
+from simulator.shipped import found as shipped
 
 DEFAULT_FILE = Path("scenarios/paper/choices.yaml")
 
@@ -91,12 +92,13 @@ class Choices:
 
 def is_choices(path: Path) -> bool:
     """Is this a file of choices, and not a scenario?"""
-    given = read_yaml(read_scenario_text(path)).value
+    given = read_yaml(read_scenario_text(shipped(path))).value
     return isinstance(given, dict) and bool(CHOICES.keys() & given.keys()) and "task" not in given
 
 
 def load_choices(path: Path) -> Choices:
     """Read and check a file of choices; raises ScenarioError with one line a mistake."""
+    path = shipped(path)
     if not path.exists():
         raise ScenarioError(
             f"{path}: no such file; the project's own is {DEFAULT_FILE} in its checkout, and "
@@ -107,6 +109,9 @@ def load_choices(path: Path) -> Choices:
     if not isinstance(given, dict):
         what = f"must be blocks of choices: {', '.join(CHOICES)}"
         raise source.error([Mistake((), what)])
+    if "task" in given or "base" in given:
+        what = "a scenario: give it to run" if "task" in given else "a sweep file: give it to sweep"
+        raise source.error([Mistake((), f"this is {what}; choices have {', '.join(CHOICES)}")])
     found = list(_mistakes(given))
     if found or source.text.faults:
         raise source.error(found)

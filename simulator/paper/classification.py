@@ -87,7 +87,9 @@ class AccuracyByDimension(Experiment):
             for method in METHODS:
                 row |= with_interval(method, table[method])
             row |= with_interval("cl_minus_mp", table["cl"] - table["mp"])
-            row |= with_interval("mp_minus_solitary", table["mp"] - table["solitary"])
+            for method in ("mp", "cl"):
+                gain = table[method] - table["solitary"]
+                row |= with_interval(f"{method}_minus_solitary", gain)
             rows.append(row)
         return {self.id: pd.DataFrame(rows)}
 
@@ -206,8 +208,8 @@ def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
     trade_off = {"kind": "admm", "mu": mu, "rho": rho}
     if which == "warm":
         return {**trade_off, "start": {"kind": "mp", "alpha": alpha}}
-    if which == "sync":  # nobody says hello before rounds
-        return {**trade_off, "start": "own" if start == "hello" else start, "mode": "sync"}
+    if which == "sync":  # the hellos of rounds are counted by ``samples``
+        return {**trade_off, "start": "known" if start == "hello" else start, "mode": "sync"}
     return {**trade_off, "start": start, "mode": "async"}
 
 
@@ -230,10 +232,10 @@ class AccuracyByCommunications(Experiment):
 
     def tables(self) -> Tables:
         """Accuracy after so many communications; communications to shares of the optimum's."""
-        x = np.unique(np.geomspace(100, self.sizes.run_communications, 120).astype(int))
+        x = shown_communications(self.sizes.run_communications)
         curves, levels = [], []
         for name, own in zip(self.curves, in_parts(self.tasks(), len(self.curves)), strict=True):
-            traces = [trace(run) for run in own]
+            traces = [samples(run, self.choices) for run in own]
             values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
             mean, low, high = mean_interval(np.stack(values))
             curves.append(
@@ -255,7 +257,7 @@ class AccuracyByCommunications(Experiment):
         }
 
     def draw(self, figure: Figure, tables: Tables) -> None:
-        """One step line an algorithm, on a logarithmic axis of communications."""
+        """One step line an algorithm; communications begin at 0 and are logarithmic later."""
         axis = figure.subplots()
         for name, text in self.curves.items():
             curve = tables[self.id][tables[self.id]["algorithm"] == name]
@@ -265,21 +267,55 @@ class AccuracyByCommunications(Experiment):
             low, high = curve["accuracy_low"], curve["accuracy_high"]
             colour = style["color"]
             axis.fill_between(x, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
-        axis.set_xscale("log")
-        axis.set_xlabel("communications")
+        axis.set_xscale("symlog", linthresh=LINEAR, linscale=1.2)
+        axis.set_xlim(0, self.sizes.run_communications)
+        axis.set_ylim(0.5, 0.95)
+        places = (0, 1000, 2000, 3000, 4000, 5000, 10_000, 20_000, 50_000, 100_000)
+        ticks = [n for n in places if n <= self.sizes.run_communications]
+        axis.set_xticks(ticks, [f"{n / 1000:g}" for n in ticks])
+        axis.minorticks_off()
+        axis.set_xlabel("communications (thousands; linear up to 5, logarithmic beyond)")
         axis.set_ylabel("mean test accuracy")
         figure.legend(loc="outside upper center", ncols=2, fontsize=8)
 
     def caption(self, tables: Tables) -> str:
         """What one sees."""
+        start = self.choices["linear_classification.start"]
+        hello = (
+            ", a message on every link, which rounds pay for as well" if start == "hello" else ""
+        )
         return (
             "Linear classification, p = 50: test accuracy against the number of pairwise "
             "communications, without delay or loss; mean and 95 % interval over "
             f"{self.sizes.run_instances} random instances of 100 agents; "
             f"{trade_offs(self.choices)}, ρ = {self.choices['linear_classification.rho']:g}; start "
-            f"`{self.choices['linear_classification.start']}`. The warm start is the optimum of "
+            f"`{start}`{hello}. The warm start is the optimum of "
             "model propagation, free of charge, with dual variables of zero."
         )
+
+
+#: Up to so many communications the axis is linear.
+LINEAR = 5000
+
+
+def shown_communications(most: int) -> Any:
+    """Where curves are drawn: even steps at first, then even ratios."""
+    later = np.geomspace(LINEAR, most, 100).astype(int)
+    return np.unique([*range(0, LINEAR, 50), *later])
+
+
+def samples(run: Run, choices: Choices) -> pd.DataFrame:
+    """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
+    rounds = run.scenario.algorithm.mode == "sync"
+    hello = rounds and choices["linear_classification.start"] == "hello"
+    return with_hello(trace(run)) if hello else trace(run)
+
+
+def with_hello(found: pd.DataFrame) -> pd.DataFrame:
+    """The samples of rounds after as many more communications as the first round has."""
+    sent = found["communications"]
+    later = found.assign(communications=sent + int(sent[sent > 0].iloc[0]))
+    return pd.concat([found.iloc[:1], later], ignore_index=True)
 
 
 def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: int) -> list[Run]:
@@ -287,8 +323,9 @@ def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: 
 
     def scenario(algo: str, seed: int) -> Scenario:
         length = paper.sizes.run_communications
-        # Model propagation needs far fewer communications, and a closer look at them.
-        every, length = (50, length // 5) if algo == "mp" else (250, length)
+        # Model propagation needs far fewer communications, rounds come one at a time.
+        length = length // 5 if algo == "mp" else length
+        every = {"mp": 50, "sync": 1000}.get(algo, 100)
         return separators(
             choices,
             name="fig3-right",
@@ -313,10 +350,10 @@ def level_rows(
     To reach them for good: a warm start may begin above them, and fall.
     """
     rows = []
-    for run, samples in zip(runs, traces, strict=True):
+    for run, found in zip(runs, traces, strict=True):
         best = summary(run)["metrics"]["optimum"]["accuracy"]
         row: dict[str, Any] = {"algorithm": name, "seed": run.scenario.seed, "optimum": best}
         for share in SHARES:
-            row[f"to_{share * 100:g}"] = reached(samples, "accuracy", share * best, for_good=True)
+            row[f"to_{share * 100:g}"] = reached(found, "accuracy", share * best, for_good=True)
         rows.append(row)
     return rows

@@ -19,7 +19,13 @@ from simulator.problem.tasks.task import ConfidenceWidth
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.metrics import Accuracy, View
-from simulator.theory.objectives import cl_optimum, consensus_model, mp_optimum
+from simulator.theory.objectives import (
+    Collaboration,
+    Propagation,
+    cl_optimum,
+    consensus_model,
+    mp_optimum,
+)
 
 
 def confidences(problem: Problem, largest: int) -> dict[str, Floats]:
@@ -108,8 +114,34 @@ def accuracies(
     return pd.concat(rows, ignore_index=True)
 
 
+def equivalence(scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float]) -> pd.DataFrame:
+    """Section 5.2: on means, Q_CL = 2 Q_MP + constant where μ_CL m_i = μ_MP c_i.
+
+    Columns: seed, alpha, by how much Q_CL − 2 Q_MP varies over random models, relative to Q_CL, and
+    how far apart the two optima are, relative to the largest model.
+    """
+    rows = []
+    for seed in seeds:
+        problem = build_problem(scenario, Streams(seed))
+        rng = np.random.default_rng(seed)
+        models = [problem.solitary, *rng.normal(size=(20, problem.n, problem.p))]
+        for alpha in alphas:
+            mu = (1 - alpha) / alpha
+            mp = Propagation(problem, mu)
+            cl = Collaboration(problem, mu / float(problem.data.sizes.max()))
+            values = np.array([cl(theta) for theta in models])
+            rest = values - np.array([2 * mp(theta) for theta in models])
+            ours, theirs = mp.minimiser(), cl.minimiser()
+            row: dict[str, Any] = {"seed": seed, "alpha": alpha}
+            row["objectives"] = float(np.ptp(rest) / np.abs(values).max())
+            row["models"] = float(np.abs(ours - theirs).max() / np.abs(ours).max())
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
 #: By the names under which tables are stored.
 FUNCTIONS: dict[str, Callable[..., pd.DataFrame]] = {
+    "equivalence": equivalence,
     "mean-errors": mean_errors,
     "accuracies": accuracies,
 }

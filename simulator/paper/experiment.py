@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -175,6 +175,10 @@ class Experiment(ABC):
     def tasks(self) -> Sequence[Task]:
         """What has to be computed."""
 
+    def stages(self) -> Iterator[Sequence[Task]]:
+        """The same in parts, each asked for when those before it are done."""
+        yield self.tasks()
+
     @abstractmethod
     def tables(self) -> Tables:
         """CSV files by name, made of what was computed; the first one is behind the figure."""
@@ -217,6 +221,13 @@ def with_interval(name: str, values: Any) -> dict[str, float]:
     return {name: mean, f"{name}_low": low, f"{name}_high": high}
 
 
+def geometric(name: str, values: Any) -> dict[str, float]:
+    """Geometric mean of positive numbers and its 95 % interval, under three names."""
+    with np.errstate(invalid="ignore"):
+        found = with_interval(name, np.log(np.asarray(values, dtype=float)))
+    return {key: float(np.exp(value)) for key, value in found.items()}
+
+
 def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: str) -> None:
     """A line through means, with bars for their 95 % intervals."""
     low, high = table[f"{name}_low"], table[f"{name}_high"]
@@ -226,8 +237,14 @@ def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: st
     )
 
 
-def reached(samples: pd.DataFrame, metric: str, level: float, for_good: bool = False) -> float:
-    """Communications at the first sample whose metric is at least the level; NaN if none is.
+def reached(
+    samples: pd.DataFrame,
+    metric: str,
+    level: float,
+    for_good: bool = False,
+    axis: str = "communications",
+) -> float:
+    """Communications (or time) at the first sample whose metric is at least the level, or NaN.
 
     ``for_good``: the first from which on all samples are.
     """
@@ -235,4 +252,4 @@ def reached(samples: pd.DataFrame, metric: str, level: float, for_good: bool = F
     if for_good:
         there = np.logical_and.accumulate(there[::-1])[::-1]
     first = int(np.argmax(there))
-    return float(samples["communications"].iloc[first]) if there[first] else float("nan")
+    return float(samples[axis].iloc[first]) if there[first] else float("nan")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,9 @@ from simulator.paper.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
+    Paper,
     Tables,
+    geometric,
     in_parts,
     line,
     stored_table,
@@ -28,8 +29,8 @@ from simulator.paper.experiment import (
 from simulator.paper.problems import moons
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
-from simulator.sweeps.tables import last_values, mean_interval
-from simulator.sweeps.work import Run, Task
+from simulator.sweeps.tables import last_values
+from simulator.sweeps.work import Run
 
 #: Which column of ``mean_errors`` "without confidence" is, by the choices confidence and without.
 WITHOUT = {
@@ -38,6 +39,8 @@ WITHOUT = {
     ("data", "one"): "one",
     ("share", "one"): "one",
 }
+#: A small ε.
+SMALL = 0.1
 #: Instances in one task of a worker.
 BLOCK = 50
 
@@ -55,23 +58,31 @@ class Moons(Experiment):
     title = "The two moons: truth, solitary models, model propagation without and with confidence"
     size = (9.4, 2.0)
 
-    def tasks(self) -> Sequence[Task]:
-        """Nothing that takes time."""
-        return []
+    def tasks(self) -> list[ClosedForm]:
+        """The instances of figure 2 at ε = 1, of which one is shown."""
+        return width_tasks(self.paper, 1.0)
+
+    def _typical(self) -> int:
+        """The instance whose gain from confidence values is the median of all instances'."""
+        table = stored_table(self.tasks())
+        with_c, without = sides(self.choices)
+        order = (table[with_c] / table[without]).sort_values(kind="stable").index
+        return int(table["seed"][order[(len(order) - 1) // 2]])
 
     def tables(self) -> Tables:
         """One row an agent."""
-        scenario = moons(self.choices)
+        scenario, seed = moons(self.choices), self._typical()
         mu = (1 - self.choices["mean_estimation.alpha"]) / self.choices["mean_estimation.alpha"]
         with_c, without = sides(self.choices)
         with threadpool_limits(limits=1, user_api="blas"):
-            problem = build_problem(scenario, Streams(0))
+            problem = build_problem(scenario, Streams(seed))
             kinds = confidences(problem, 100)
             models = propagated(problem, np.array([kinds[without], kinds[with_c]]), mu)
         assert problem.vectors is not None
         assert problem.targets is not None
         table = pd.DataFrame(
             {
+                "seed": seed,
                 "agent": np.arange(problem.n),
                 "x": problem.vectors[:, 0],
                 "y": problem.vectors[:, 1],
@@ -104,17 +115,25 @@ class Moons(Experiment):
             for name in ("solitary", "without", "with")
         }
         return (
-            "Collaborative mean estimation, one instance (seed 0, 300 agents, ε = 1): each point "
-            "is an agent at its auxiliary vector, coloured by its estimated mean, cut off at ±1.5; "
-            "triangles point down where it is negative. Mean squared error: solitary "
+            f"Collaborative mean estimation, one instance (seed {table['seed'][0]}, 300 agents, "
+            "ε = 1), that with the median gain from confidence values of the "
+            f"{self.sizes.mean_instances} instances of figure 2: each point is an agent at its "
+            "auxiliary vector, coloured by its estimated mean, cut off at ±1.5; triangles point "
+            "down where it is negative. Mean squared error: solitary "
             f"{errors['solitary']:.3g}, model propagation without confidence "
             f"{errors['without']:.3g}, with confidence {errors['with']:.3g}."
-            + (self._unlucky if errors["with"] > errors["without"] else "")
         )
 
-    _unlucky = (
-        " In this instance confidence values happen to do harm; fig2-middle shows how often they "
-        "help."
+
+def width_tasks(paper: Paper, width: float) -> list[ClosedForm]:
+    """Closed forms of the instances with confidences of one width."""
+    sizes = paper.sizes
+    return paper.closed_forms(
+        "mean-errors",
+        moons(paper.choices, width),
+        range(sizes.small_instances if width == SMALL else sizes.mean_instances),
+        BLOCK,
+        alphas=(paper.choices["mean_estimation.alpha"],),
     )
 
 
@@ -126,20 +145,12 @@ class _Confidence(Experiment):
 
     def tasks(self) -> list[ClosedForm]:
         """Closed forms of many instances for each ε; both figures use the same."""
-        seeds = range(self.sizes.mean_instances)
-        alphas = (self.choices["mean_estimation.alpha"],)
-        return [
-            task
-            for width in self.sizes.widths
-            for task in self.paper.closed_forms(
-                "mean-errors", moons(self.choices, width), seeds, BLOCK, alphas=alphas
-            )
-        ]
+        return [task for width in self.sizes.widths for task in width_tasks(self.paper, width)]
 
     def by_width(self) -> list[tuple[float, pd.DataFrame]]:
         """The instances of each ε."""
-        parts = in_parts(self.tasks(), len(self.sizes.widths))
-        return list(zip(self.sizes.widths, map(stored_table, parts), strict=True))
+        widths = self.sizes.widths
+        return [(width, stored_table(width_tasks(self.paper, width))) for width in widths]
 
 
 class ErrorByWidth(_Confidence):
@@ -158,9 +169,14 @@ class ErrorByWidth(_Confidence):
             row |= with_interval("with", table[with_c]) | with_interval("without", table[without])
             # The same seeds have the same places and noise at every ε: compare in pairs.
             first = table if first is None else first
-            change = table[with_c] - first[with_c]
+            change = (table[with_c] - first[with_c]).dropna()
             row |= with_interval("change", change / first[with_c].mean())
-            row |= with_interval("gain", table[without] - table[with_c])
+            # The gap in favour of confidence values, and what it is more than at a small ε.
+            gap = (table[without] - table[with_c]) / table[with_c].mean()
+            row |= with_interval("gap", gap)
+            if width <= SMALL:
+                small = gap
+            row |= with_interval("gap_growth", (gap - small).dropna())
             for kind in ("data", "share", "mean", "mean_share", "one", "solitary"):
                 row[f"error_{kind}"] = float(table[kind].mean())
             rows.append(row)
@@ -190,7 +206,7 @@ class ErrorByWidth(_Confidence):
         return (
             "Mean estimation: error of the optimal models of model propagation (closed form) with "
             f"and without confidence values; mean and 95 % interval over {table['instances'][0]} "
-            "random instances (300 agents, α = "
+            f"random instances ({self.sizes.small_instances} at ε = {SMALL:g}; 300 agents, α = "
             f"{self.choices['mean_estimation.alpha']:g}) for each of {len(table)} values of ε. "
             "Thin lines: the other readings of C (choices.yaml)."
         )
@@ -236,7 +252,8 @@ class WinRatio(_Confidence):
         return (
             "Mean estimation: share of random instances in which model propagation with confidence "
             "values has the smaller error than without (ties, which are all instances at ε = 0, "
-            f"count one half); 95 % interval over {table['instances'][0]} instances for each ε. "
+            f"count one half); 95 % interval over {table['instances'][0]} instances for each ε "
+            f"({self.sizes.small_instances} at {SMALL:g}). "
             'Dotted: with the other reading of "without confidence".'
         )
 
@@ -249,100 +266,122 @@ def wins(ours: pd.Series[float], theirs: pd.Series[float]) -> pd.Series[float]:
 
 
 # --- figure 2, right ----------------------------------------------------------------------------
+#: Synchronous rounds after which errors are compared.
+ROUNDS = (2, 4, 8, 16)
+
+
 class MeanCommunications(Experiment):
     """Figure 2, right."""
 
     id = "fig2-right"
     title = "L2 error against communications, synchronous and asynchronous model propagation"
-    size = (4.8, 3.4)
+    size = (5.2, 3.8)
+    looks: ClassVar = {"sync": "sync", "hello": "cl", "known": "warm", "own": "mp"}
+    texts: ClassVar = {
+        "sync": "synchronous rounds",
+        "hello": "asynchronous, everybody says hello",
+        "known": "neighbours known free of charge",
+        "own": "neighbours unknown at first",
+    }
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """What agents know at first: the main reading, then the others."""
+        choice = self.choices.all["mean_estimation.start"]
+        return (choice.value, *choice.others)
 
     def tasks(self) -> list[Run]:
-        """One synchronous run (nothing in it is random), then the asynchronous ones."""
-        return self.paper.runs([self._scenario("sync", 0), *self._asynchronous()])
+        """Every instance by rounds, and by gossip from each start."""
+        return self.paper.runs(
+            self._scenario(which, seed)
+            for which in ("sync", *self.starts)
+            for seed in range(self.sizes.mean_runs)
+        )
 
-    def _asynchronous(self) -> list[Any]:
-        return [self._scenario("async", seed) for seed in range(self.sizes.mean_runs)]
-
-    def _scenario(self, mode: str, seed: int) -> Any:
-        alpha, start = (self.choices[f"mean_estimation.{name}"] for name in ("alpha", "start"))
+    def _scenario(self, which: str, seed: int) -> Any:
         length = self.sizes.mean_communications
+        # In rounds nobody says hello: the first round tells everybody the same.
+        mode, start = ("sync", "own") if which == "sync" else ("async", which)
+        alpha = self.choices["mean_estimation.alpha"]
         return moons(
             self.choices,
             name=self.id,
             seed=seed,
-            problem_seed=0,
             algorithm={"kind": "mp", "mode": mode, "alpha": alpha, "start": start},
             stop={"communications": length},
-            record={"every_communications": length // 400},
+            record={"every_communications": length // 200},
         )
+
+    def _traces(self) -> dict[str, list[pd.DataFrame]]:
+        names = ("sync", *self.starts)
+        parts = in_parts(self.tasks(), len(names))
+        return {n: [trace(run) for run in own] for n, own in zip(names, parts, strict=True)}
 
     def tables(self) -> Tables:
-        """Error after so many communications: synchronous, mean and spread of asynchronous."""
-        synchronous, *asynchronous = [trace(run) for run in self.tasks()]
+        """Error after so many communications, geometric means over instances."""
+        traces = self._traces()
         x = np.linspace(0, self.sizes.mean_communications, 201)
-        values = np.stack([last_values(t, "communications", x, ["l2_error"]) for t in asynchronous])
-        mean, low, high = mean_interval(values[:, :, 0])
-        table = pd.DataFrame(
-            {
-                "communications": x.astype(int),
-                "runs": len(asynchronous),
-                "sync": last_values(synchronous, "communications", x, ["l2_error"])[:, 0],
-                "async": mean,
-                "async_low": low,
-                "async_high": high,
-                "async_q05": np.quantile(values[:, :, 0], 0.05, axis=0),
-                "async_q95": np.quantile(values[:, :, 0], 0.95, axis=0),
-                "optimum": summary(self.tasks()[0])["metrics"]["optimum"]["l2_error"],
-            }
-        )
-        return {self.id: table, f"{self.id}-rounds": self._rounds(synchronous, asynchronous)}
-
-    def _rounds(self, synchronous: pd.DataFrame, asynchronous: list[pd.DataFrame]) -> pd.DataFrame:
-        """Error of both after each synchronous round, and asynchronous over synchronous."""
-        ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
-        x = ends["communications"].to_numpy()
-        values = np.stack([last_values(t, "communications", x, ["l2_error"]) for t in asynchronous])
+        final = [summary(run)["metrics"]["optimum"] for run in self.tasks()[: len(traces["sync"])]]
+        optimum = geometric("optimum", [found["l2_error"] for found in final])["optimum"]
         rows = []
-        for k, sync in enumerate(ends["l2_error"]):
-            row: dict[str, Any] = {"round": k + 1, "communications": int(x[k]), "sync": sync}
-            row |= with_interval("async", values[:, k, 0])
-            row |= with_interval("ratio", values[:, k, 0] / sync)
-            rows.append(row)
+        for name, own in traces.items():
+            errors = np.stack([last_values(t, "communications", x, ["l2_error"]) for t in own])
+            for k, point in enumerate(x):
+                row: dict[str, Any] = {"algorithm": name, "communications": int(point)}
+                row |= {"instances": len(own), "optimum": optimum}
+                rows.append(row | geometric("error", errors[:, k, 0]))
+        return {self.id: pd.DataFrame(rows), f"{self.id}-rounds": self._rounds(traces)}
+
+    def _rounds(self, traces: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
+        """Asynchronous over synchronous error after each synchronous round, by start."""
+        rows = []
+        for start in self.starts:
+            ratios = np.stack(
+                [ratio_by_round(*pair) for pair in zip(traces["sync"], traces[start], strict=True)]
+            )
+            for k in range(ratios.shape[1]):
+                row: dict[str, Any] = {"start": start, "round": k + 1, "instances": len(ratios)}
+                rows.append(row | geometric("ratio", ratios[:, k]))
         return pd.DataFrame(rows)
 
     def draw(self, figure: Figure, tables: Tables) -> None:
-        """Both curves, on a logarithmic scale."""
+        """A step line for rounds and for each start, on a logarithmic scale."""
         table, axis = tables[self.id], figure.subplots()
-        thousands = table["communications"] / 1000
-        style = {**LOOKS["sync"], "marker": None}
-        axis.step(thousands, table["sync"], where="post", label="synchronous", **style)
-        style = {**LOOKS["cl"], "marker": None}
-        axis.step(thousands, table["async"], where="post", label="asynchronous, mean", **style)
-        axis.fill_between(
-            thousands,
-            table["async_q05"],
-            table["async_q95"],
-            step="post",
-            color=style["color"],
-            alpha=0.25,
-            linewidth=0,
-            label="asynchronous, 5 to 95 % of runs",
-        )
-        text = "optimum"
-        axis.axhline(table["optimum"][0], color=GREY, linestyle=":", linewidth=1, label=text)
+        for name in ("sync", *self.starts):
+            own = table[table["algorithm"] == name]
+            x = own["communications"] / 1000
+            main = name in ("sync", self.starts[0])
+            style = {**LOOKS[self.looks[name]], "marker": None, "linewidth": 1.8 if main else 1.0}
+            axis.step(x, own["error"], where="post", label=self.texts[name], **style)
+            if main:
+                low, high = own["error_low"], own["error_high"]
+                band = {"color": style["color"], "alpha": 0.2, "linewidth": 0}
+                axis.fill_between(x, low, high, step="post", **band)
+        best = table["optimum"][0]
+        axis.axhline(best, color=GREY, linestyle=":", linewidth=1, label="optimum")
         axis.set_yscale("log")
+        axis.set_ylim(0.5 * best, 2 * table["error"].max())  # bands of few instances are wide
         axis.set_xlabel("communications (thousands)")
         axis.set_ylabel("mean squared error to the true means")
-        axis.legend(fontsize=8)
+        figure.legend(loc="outside upper center", ncols=2, fontsize=8)
 
     def caption(self, tables: Tables) -> str:
         """What one sees."""
         table = tables[self.id]
         return (
-            "Mean estimation: error against the number of pairwise communications on one instance "
-            "(seed 0, 300 agents, complete graph, ε = 1, α = "
-            f"{self.choices['mean_estimation.alpha']:g}), without delay or loss. Asynchronous: "
-            f"mean and band of {table['runs'][0]} random runs, start "
-            f"`{self.choices['mean_estimation.start']}`. A synchronous round is 89,700 "
-            "communications, an exchange is 2."
+            "Mean estimation: error against the number of pairwise communications (300 agents, "
+            "complete graph, ε = 1, α = "
+            f"{self.choices['mean_estimation.alpha']:g}), without delay or loss: geometric mean "
+            f"and 95 % interval (bands) over {table['instances'][0]} random instances. The main "
+            f"reading of how agents begin is `{self.starts[0]}`, a message from everybody to "
+            "everybody, which is as many as a round has, 89,700; the thin lines are the other "
+            "starts. An exchange is 2 communications."
         )
+
+
+def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:
+    """Asynchronous over synchronous error after the communications of each round."""
+    ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
+    x = ends["communications"].to_numpy()
+    errors = last_values(asynchronous, "communications", x, ["l2_error"])[:, 0]
+    return errors / ends["l2_error"].to_numpy()

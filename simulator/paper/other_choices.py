@@ -8,25 +8,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from simulator.figures.run import BLUE, ORANGE
+from simulator.figures.run import BLUE, GREY, ORANGE
 from simulator.paper.choices import Choices
-from simulator.paper.classification import NAMES, by_instance, curve_runs, level_rows
+from simulator.paper.classification import (
+    METHODS,
+    NAMES,
+    by_instance,
+    curve_runs,
+    level_rows,
+)
 from simulator.paper.experiment import (
     ClosedForm,
     Experiment,
-    Paper,
     Tables,
     in_parts,
     stored_table,
     trace,
     with_interval,
 )
-from simulator.paper.mean_estimation import BLOCK, MeanCommunications, sides, wins
+from simulator.paper.mean_estimation import BLOCK, ROUNDS, MeanCommunications, sides, wins
 from simulator.paper.problems import moons, separators
 from simulator.paper.scalability import scaling_runs, scaling_table
 from simulator.paper.tuning import best_of, by_trade_off, tuning_tasks
-from simulator.sweeps.tables import last_values
 from simulator.sweeps.work import Run, Task
 
 
@@ -35,7 +40,7 @@ class OtherChoices(Experiment):
 
     id = "choices"
     title = "How results depend on what the paper leaves open"
-    size = (9.4, 7.2)
+    size = (9.4, 9.6)
 
     #: Choices that the problem of section 5.2 depends on, and those that only matter on the way.
     problem = ("points", "test_flip", "min_weight", "ridge")
@@ -49,12 +54,18 @@ class OtherChoices(Experiment):
                 changed = self.choices.changed({f"{block}.{name}": value})
                 yield f"{block}.{name}", value, changed
 
-    def tasks(self) -> list[Task]:
-        """Every variant's."""
-        parts = (self._mean_tasks, self._start_tasks, self._problem_tasks, self._way_tasks)
-        return [
+    # Two stages: trade-offs are chosen on held-out instances, then used on those reported.
+    def stages(self) -> Iterator[list[Task]]:
+        """All but the optimal models with the best trade-offs, then these."""
+        parts = (self._mean_tasks, self._start_tasks, self._held_out, self._way_tasks)
+        yield [
             task for part in (*parts, self._scale_tasks) for _, _, tasks in part() for task in tasks
         ]
+        yield [task for _, _, tasks in self._problem_tasks() for task in tasks]
+
+    def tasks(self) -> list[Task]:
+        """All of both stages, of which the first must be done."""
+        return [task for stage in self.stages() for task in stage]
 
     def tables(self) -> Tables:
         """Long form: choice, value, measure, mean and 95 % interval."""
@@ -101,50 +112,55 @@ class OtherChoices(Experiment):
                 for measure, values in measures.items():
                     yield _row(name, value, measure, values)
 
-    # Section 5.1, asynchronous runs.
+    # Section 5.1, asynchronous runs: those of figure 2, right.
     def _start_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
-        for name, value, changed in self._variants(("start",), "mean_estimation"):
-            experiment = MeanCommunications(Paper(changed, self.sizes, self.paper.store))
-            yield name, value, experiment.tasks()[: 1 + self.sizes.choice_instances]
+        yield "", "", MeanCommunications(self.paper).tasks()
 
     def _start_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, runs in self._start_tasks():
-            synchronous, *asynchronous = [trace(run) for run in runs]
-            ends = synchronous["communications"].drop_duplicates(keep="last").to_numpy()
-            for k in (2, 4, 8):
-                at = ends[k : k + 1]
-                sync = last_values(synchronous, "communications", at, ["l2_error"])[0, 0]
-                errors = [
-                    last_values(t, "communications", at, ["l2_error"])[0, 0] for t in asynchronous
-                ]
-                measure = f"async / sync error after {k} rounds"
-                yield _row(name, value, measure, np.array(errors) / sync)
+        experiment = MeanCommunications(self.paper)
+        rounds = experiment.tables()[f"{experiment.id}-rounds"]
+        for start in experiment.starts:
+            chosen = start == experiment.starts[0]
+            name = ("as chosen", "") if chosen else ("mean_estimation.start", start)
+            for k in ROUNDS:
+                own = rounds[(rounds["start"] == start) & (rounds["round"] == k)]
+                for _, row in own.iterrows():
+                    found = {f"mean{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
+                    measure = f"async / sync error after {k} rounds"
+                    yield {"choice": name[0], "value": name[1], "measure": measure, **found}
 
     # Section 5.2, optimal models; each variant has its own trade-offs, tuned on held-out instances.
-    def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
-        held_out = self.paper.held_out(self.sizes.choice_held_out)
-        reported = range(self.sizes.choice_instances)
+    def _held_out(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
         for name, value, changed in self._variants(self.problem, "linear_classification"):
-            scenario = separators(changed)
-            tuned = tuning_tasks(self.paper, scenario, held_out)
-            yield name, value, [*tuned, *tuning_tasks(self.paper, scenario, reported)]
+            for p in self.sizes.choice_problems:
+                yield name, value, self._candidates(changed, p)
+
+    def _candidates(self, choices: Choices, p: int) -> list[ClosedForm]:
+        """Every trade-off on the held-out instances."""
+        seeds = self.paper.held_out(self.sizes.choice_problems[p][1])
+        return tuning_tasks(self.paper, separators(choices, p), seeds, self.sizes.choice_reach)
+
+    def _best(self, choices: Choices, p: int) -> dict[str, float]:
+        """The trade-offs of both methods that are best on the held-out instances."""
+        table = stored_table(self._candidates(choices, p))
+        return {method: best_of(by_trade_off(table, method)) for method in ("mp", "cl")}
+
+    def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
+        for name, value, changed in self._variants(self.problem, "linear_classification"):
+            for p in self.sizes.choice_problems:
+                yield name, value, self._reported(changed, p)
+
+    def _reported(self, choices: Choices, p: int) -> list[ClosedForm]:
+        """The best trade-offs on the instances that are reported."""
+        best, seeds = self._best(choices, p), range(self.sizes.choice_problems[p][0])
+        scenario, alphas, mus = separators(choices, p), (best["mp"],), (best["cl"],)
+        return self.paper.closed_forms("accuracies", scenario, seeds, 1, alphas=alphas, mus=mus)
 
     def _problem_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, tasks in self._problem_tasks():
-            held_out = stored_table(tasks[: self.sizes.choice_held_out])
-            table = stored_table(tasks[self.sizes.choice_held_out :])
-            for method in ("solitary", "consensus"):
-                own = by_instance(table[table["method"] == method])[method]
-                yield _row(name, value, f"accuracy of {NAMES[method]}", own)
-            chosen = {}
-            for method in ("mp", "cl"):
-                best = best_of(by_trade_off(held_out, method))
-                chosen[method] = by_trade_off(table, method)[best]
-                yield _row(name, value, f"accuracy of {NAMES[method]}", chosen[method])
-                symbol = "α of MP" if method == "mp" else "μ of CL"
-                yield _row(name, value, f"tuned {symbol}", [best])
-            difference = chosen["cl"] - chosen["mp"]
-            yield _row(name, value, "CL minus MP", difference)
+        for name, value, changed in self._variants(self.problem, "linear_classification"):
+            for p in self.sizes.choice_problems:
+                table = by_instance(stored_table(self._reported(changed, p)))
+                yield from _accuracies(name, value, p, self._best(changed, p), table)
 
     # Section 5.2, the way to the optimum.
     def _way_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
@@ -157,15 +173,17 @@ class OtherChoices(Experiment):
             to: dict[str, np.ndarray] = {}
             for algo, own in zip(("mp", "cl", "warm"), in_parts(runs, 3), strict=True):
                 levels = pd.DataFrame(level_rows(algo, own, [trace(run) for run in own]))
-                to[algo] = levels["to_95"].to_numpy()
                 text = {"mp": "MP", "cl": "ADMM", "warm": "ADMM from MP's optimum"}[algo]
+                late = levels["to_99"].to_numpy()
+                yield _row(name, value, f"communications of {text} to 99 %", late)
+                to[algo] = levels["to_95"].to_numpy()
                 yield _row(name, value, f"communications of {text} to 95 %", to[algo])
             yield _row(name, value, "communications to 95 %, ADMM / MP", to["cl"] / to["mp"])
 
     # Appendix E.
     def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
-        instances = min(3, self.sizes.scale_instances)
-        few, many = self.sizes.agents[0], self.sizes.agents[len(self.sizes.agents) // 2]
+        instances = min(3, self.sizes.choice_instances)
+        few, many = self.sizes.agents[0], self.sizes.agents[max(1, len(self.sizes.agents) // 3)]
         for name, value, changed in self._variants(("k", "rho"), "scalability"):
             runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
             yield name, value, runs
@@ -182,15 +200,19 @@ class OtherChoices(Experiment):
     def draw(self, figure: Figure, tables: Tables) -> None:
         """A few measures of every variant, side by side."""
         table = tables[self.id]
+        few, many = min(self.sizes.choice_problems), max(self.sizes.choice_problems)
+        sizes = sorted({int(m.rsplit("= ")[1]) for m in table["measure"] if "per agent" in m})
         shown = (
             "win ratio, ε = 0.1",
             "win ratio, ε = 1",
             "async / sync error after 4 rounds",
-            "accuracy of model propagation",
-            "accuracy of collaborative learning",
             "communications to 95 %, ADMM / MP",
+            f"accuracy of model propagation, p = {many}",
+            f"accuracy of collaborative learning, p = {many}",
+            f"CL minus MP, p = {few}",
+            f"communications per agent of ADMM to 90 %, n = {sizes[-1]}",
         )
-        axes = figure.subplots(3, 2).ravel()
+        axes = figure.subplots(4, 2).ravel()
         for axis, measure in zip(axes, shown, strict=True):
             own = table[table["measure"] == measure].reset_index(drop=True)
             places = np.arange(len(own))[::-1]
@@ -200,19 +222,41 @@ class OtherChoices(Experiment):
             names = [_short(row) for row in own.itertuples()]
             axis.set_yticks(places, names, fontsize=7)
             axis.set_title(measure, fontsize=9)
-            if own["mean"].max() > 4 * own["mean"].min() > 0:
+            signed = measure.startswith("CL minus")
+            if not signed and own["mean"].max() > 4 * own["mean"].min() > 0:
                 axis.set_xscale("log")
+                axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+                axis.xaxis.set_minor_formatter(NullFormatter())
+            if signed:
+                axis.axvline(0, color=GREY, linewidth=0.8)
 
     def caption(self, tables: Tables) -> str:
         """What one sees."""
         s = self.sizes
+        problems = " and ".join(
+            f"{reported} at p = {p} ({held_out} held-out ones)"
+            for p, (reported, held_out) in s.choice_problems.items()
+        )
         return (
             "One choice changed at a time; the dashed line is the result as chosen. Win ratios "
-            f"over {s.choice_means} instances; accuracies over {s.choice_instances} (p = 50), with "
-            f"trade-offs tuned anew for each variant on {s.choice_held_out} held-out instances; "
-            f"speeds over {min(s.run_instances, s.choice_instances)} instances. Means and 95 % "
+            f"over {s.choice_means} instances; accuracies over {problems}, on which trade-offs are "
+            "tuned anew for each variant; the start of gossip on means over "
+            f"{s.mean_runs} instances, other speeds over "
+            f"{min(s.run_instances, s.choice_instances)}, and by k over "
+            f"{min(3, s.choice_instances)}. Means (ratios of errors: geometric) and 95 % "
             "intervals; choices.csv has all measures."
         )
+
+
+def _accuracies(
+    name: str, value: Any, p: int, best: dict[str, float], table: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
+    """Accuracies of all methods, a column each, with the best trade-offs on held-out instances."""
+    for method in METHODS:
+        yield _row(name, value, f"accuracy of {NAMES[method]}, p = {p}", table[method])
+    for method, symbol in (("mp", "α of MP"), ("cl", "μ of CL")):
+        yield _row(name, value, f"tuned {symbol}, p = {p}", [best[method]])
+    yield _row(name, value, f"CL minus MP, p = {p}", table["cl"] - table["mp"])
 
 
 def _row(name: str, value: Any, measure: str, values: Any) -> dict[str, Any]:

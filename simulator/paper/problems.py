@@ -13,7 +13,10 @@ _NO_RUN = {"stop": {"communications": 1}}
 
 
 def moons(choices: Choices, width: float = 1.0, agents: int = 300, **rest: Any) -> Scenario:
-    """Section 5.1; ``width`` is ε, the width of the confidences' distribution."""
+    """Section 5.1; ``width`` is ε, the width of the confidences' distribution.
+
+    ``rest``: other blocks of the scenario, among them a graph other than the paper's.
+    """
     task = {
         "kind": "mean_estimation",
         "agents": agents,
@@ -21,8 +24,8 @@ def moons(choices: Choices, width: float = 1.0, agents: int = 300, **rest: Any) 
         "variance": 40,
         "samples": {"kind": "confidence_width", "width": width, "max": 100},
     }
-    graph = {"kind": "gaussian_kernel", "sigma": 0.1, "min_weight": 0}
-    return _scenario(task, graph, rest)
+    kernel = {"kind": "gaussian_kernel", "sigma": 0.1, "min_weight": 0}
+    return _scenario(task, rest.pop("graph", kernel), rest)
 
 
 def separators(choices: Choices, dimension: int = 50, **rest: Any) -> Scenario:

@@ -35,6 +35,7 @@ from simulator.paper.page import provenance, write_page
 from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.theorem import TheoremOne
+from simulator.paper.theory import Theory
 from simulator.paper.tuning import Tuning
 from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
@@ -54,6 +55,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Links,
         Scalability,
         TheoremOne,
+        Theory,
         Tuning,
         OtherChoices,
         Beyond,
@@ -67,7 +69,8 @@ _STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200}
 
 _VERDICTS = (
     "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
-    "beside it."
+    "beside it: yes if the whole 95 % interval is within it, no if all of it is outside, undecided "
+    "otherwise. The last column names a choice that was made because it gives the paper's number."
 )
 
 #: Progress of one experiment, by its name and the number of its tasks.
@@ -152,21 +155,24 @@ def _work_off(
 
     ``done`` holds what was computed just now, which ``force`` does not compute again.
     """
-    tasks = {task.key: task for task in experiment.tasks()}
-    new = [task for key, task in tasks.items() if key not in done]
-    missing = new if force else [new[number] for number in unfinished(new)]
-    if missing:
-        with showing(experiment.id, len(missing)) as progress:
-            every = range(len(missing))
-            failures = complete(missing, every, crew, force=force, progress=progress)
-        if failures:
-            number, reason = next(iter(failures.items()))
-            raise SimulatorError(
-                f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the first: "
-                f"{missing[number].key}: {reason}"
-            )
-    done.update(tasks)
-    return len(missing), len(tasks) - len(missing)
+    computed = total = 0
+    for stage in experiment.stages():
+        tasks = {task.key: task for task in stage}
+        new = [task for key, task in tasks.items() if key not in done]
+        missing = new if force else [new[number] for number in unfinished(new)]
+        if missing:
+            with showing(experiment.id, len(missing)) as progress:
+                every = range(len(missing))
+                failures = complete(missing, every, crew, force=force, progress=progress)
+            if failures:
+                number, reason = next(iter(failures.items()))
+                raise SimulatorError(
+                    f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the "
+                    f"first: {missing[number].key}: {reason}"
+                )
+        done.update(tasks)
+        computed, total = computed + len(missing), total + len(tasks)
+    return computed, total - computed
 
 
 # --- writing ------------------------------------------------------------------------------------
@@ -181,6 +187,7 @@ def write_experiment(experiment: Experiment, tables: Tables, folder: Path) -> li
             files.append(folder / f"{experiment.id}.{ending}")
             with replacing_file(files[-1]) as draft:
                 figure.savefig(draft, metadata=metadata)
+            figure.set_layout_engine("none")  # it is laid out: the second file is as the first
     files += [write_table(table, folder / f"{name}.csv") for name, table in tables.items()]
     caption = experiment.caption(tables)
     return [*files, write_caption(folder, experiment.id, caption, experiment.paper)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -10,10 +11,12 @@ class Sizes:
     """Every number that decides how long the reproduction takes, and how precise it is."""
 
     name: str
-    #: Figure 2, left and middle: ε, and instances of each.
+    #: Figure 2, left and middle: ε, instances of each, and of a small ε, where the two sides are
+    #: hardly apart.
     widths: tuple[float, ...]
     mean_instances: int
-    #: Figure 2, right: asynchronous runs of one instance, and their length in communications.
+    small_instances: int
+    #: Figure 2, right: instances, and the length of their runs in communications.
     mean_runs: int
     mean_communications: int
     #: Figure 3, left: p, and instances of each; middle: instances.
@@ -32,71 +35,84 @@ class Sizes:
     #: Tuning: held-out instances, and the dimensions that they have.
     held_out: int
     tuned_dimensions: tuple[int, ...]
-    #: How many other values of a trade-off are considered on either side of the chosen one.
+    #: How many other values of a trade-off are considered on either side of the chosen one; and
+    #: where another choice is made, which may need quite another trade-off.
     grid_reach: int
-    #: Dependence on choices: instances with means, with separators, and held-out ones for each,
-    #: of at most so many others of each choice.
+    choice_reach: int
+    #: Dependence on choices: at most so many others of each; instances with means; instances
+    #: with separators and held-out ones for each, by p; instances of runs.
     choice_others: int
     choice_means: int
+    choice_problems: dict[int, tuple[int, int]]
     choice_instances: int
-    choice_held_out: int
-    #: Beyond the paper: seeds, and the values that are swept, by key.
+    #: Beyond the paper: seeds that are reported, timers that rounds choose from, and the keys
+    #: whose values are others than in the sweep files, by algorithm.
     beyond_seeds: int
-    beyond_grid: dict[str, list[float]] | None
+    beyond_timers: int
+    beyond_grid: dict[str, dict[str, list[Any]]]
 
 
 FULL = Sizes(
     name="full",
     widths=tuple(k / 10 for k in range(11)),
     mean_instances=1000,
-    mean_runs=100,
+    small_instances=3000,
+    mean_runs=20,
     mean_communications=2_000_000,
     dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
-    instances=10,
+    instances=30,
     size_instances=100,
     run_instances=10,
-    run_communications=300_000,
+    run_communications=100_000,
     agents=tuple(range(100, 1001, 100)),
     scale_instances=5,
-    theorem_runs=100,
+    theorem_runs=30,
     theorem_communications=(50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000),
     held_out=10,
     tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
-    grid_reach=100,
+    grid_reach=2,
+    choice_reach=100,
     choice_others=100,
     choice_means=200,
+    choice_problems={2: (60, 10), 50: (10, 3)},
     choice_instances=5,
-    choice_held_out=3,
-    beyond_seeds=5,
-    beyond_grid=None,
+    beyond_seeds=30,
+    beyond_timers=100,
+    beyond_grid={},
 )
 QUICK = Sizes(
     name="quick",
     widths=(0.0, 0.1, 1.0),
-    mean_instances=40,
-    mean_runs=4,
-    mean_communications=1_000_000,
-    dimensions=(2, 10, 50),
-    instances=3,
-    size_instances=6,
+    mean_instances=20,
+    small_instances=30,
+    mean_runs=2,
+    mean_communications=380_000,
+    dimensions=(2, 50),
+    instances=2,
+    size_instances=2,
     run_instances=2,
-    run_communications=60_000,
-    agents=(50, 100),
+    run_communications=25_000,
+    agents=(40, 80),
     scale_instances=2,
-    theorem_runs=10,
-    theorem_communications=(50_000, 200_000, 800_000),
+    theorem_runs=5,
+    theorem_communications=(10_000, 40_000, 160_000),
     held_out=2,
-    tuned_dimensions=(10, 50),
+    tuned_dimensions=(2, 10),
     grid_reach=1,
+    choice_reach=1,
     choice_others=1,
     choice_means=10,
-    choice_instances=2,
-    choice_held_out=1,
-    beyond_seeds=2,
+    choice_problems={2: (2, 1)},
+    choice_instances=1,
+    beyond_seeds=3,
+    beyond_timers=2,
     beyond_grid={
-        "task.agents": [60],
-        "network.drop": [0, 0.2],
-        "network.latency.sigma": [0, 2],
-        "clock.rate": [5, 25],
+        "mp": {
+            "task.agents": [30],
+            "clock.rate": [25],
+            "$spread": [0, 2],
+            "network.drop": [0],
+        },
+        "admm": {"task.agents": [20], "task.dimension": [5], "$spread": [2]},
     },
 )

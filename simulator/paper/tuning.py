@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from simulator.figures.run import BLUE, GREY, ORANGE
+from simulator.figures.run import GREY, ORANGE
 from simulator.paper.classification import by_instance
 from simulator.paper.experiment import (
     ClosedForm,
@@ -25,18 +27,18 @@ from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 
 
-def grid(paper: Paper, name: str, dimension: int = 1) -> list[float]:
+def grid(paper: Paper, name: str, reach: int, dimension: int = 1) -> list[float]:
     """The values of a choice that are considered, ascending: its own and others near it."""
     chosen = paper.choices.at(name, dimension)
     values = sorted({chosen, *paper.choices.all[name].others})
     at = values.index(chosen)
-    return values[max(0, at - paper.sizes.grid_reach) : at + paper.sizes.grid_reach + 1]
+    return values[max(0, at - reach) : at + reach + 1]
 
 
 def tuning_tasks(
-    paper: Paper, scenario: Scenario, seeds: range, block: str = "linear_classification"
+    paper: Paper, scenario: Scenario, seeds: range, reach: int, block: str = "linear_classification"
 ) -> list[ClosedForm]:
-    """Every trade-off of the grid on the given instances."""
+    """The trade-offs of the grid, so many on either side of the chosen ones, on instances."""
     assert isinstance(scenario.task, LinearClassification)
     p = scenario.task.dimension
     return paper.closed_forms(
@@ -44,8 +46,8 @@ def tuning_tasks(
         scenario,
         seeds,
         1,
-        alphas=grid(paper, f"{block}.alpha", p),
-        mus=grid(paper, f"{block}.mu", p),
+        alphas=grid(paper, f"{block}.alpha", reach, p),
+        mus=grid(paper, f"{block}.mu", reach, p),
     )
 
 
@@ -60,23 +62,38 @@ def best_of(table: pd.DataFrame) -> float:
     return float(table.columns[int(np.argmax(table.mean().to_numpy()))])
 
 
+def _looks(dimensions: int) -> list[dict[str, Any]]:
+    """A colour from dark to light, a line and a marker for each dimension; then one in grey."""
+    colours = colormaps["viridis"](np.linspace(0, 0.9, dimensions))
+    lines = itertools.cycle(["-", "--", ":", "-."])
+    markers = "os^vDPX*<>dh"
+    looks: list[dict[str, Any]] = [
+        {"color": colour, "linestyle": style, "marker": marker}
+        for colour, style, marker in zip(colours, lines, itertools.cycle(markers), strict=False)
+    ]
+    looks.append({"color": GREY, "linestyle": "-", "marker": "p"})
+    return [{**look, "linewidth": 1.1, "markersize": 4} for look in looks]
+
+
 class Tuning(Experiment):
     """α and μ on held-out instances."""
 
     id = "tuning"
     title = "Trade-offs on held-out instances"
-    size = (9.4, 3.3)
+    size = (10.4, 4.2)
 
     def _problems(self) -> dict[tuple[str, int], list[ClosedForm]]:
-        held_out = self.paper.held_out(self.sizes.held_out)
+        held_out, reach = self.paper.held_out(self.sizes.held_out), self.sizes.grid_reach
         problems = {
             ("linear_classification", p): tuning_tasks(
-                self.paper, separators(self.choices, p), held_out
+                self.paper, separators(self.choices, p), held_out, reach
             )
             for p in self.sizes.tuned_dimensions
         }
         scaled = neighbours(self.choices, 100)
-        problems["scalability", 50] = tuning_tasks(self.paper, scaled, held_out, "scalability")
+        problems["scalability", 50] = tuning_tasks(
+            self.paper, scaled, held_out, reach, "scalability"
+        )
         return problems
 
     def _moons(self) -> list[ClosedForm]:
@@ -85,7 +102,7 @@ class Tuning(Experiment):
             moons(self.choices),
             self.paper.held_out(self.sizes.choice_means),
             BLOCK,
-            alphas=grid(self.paper, "mean_estimation.alpha"),
+            alphas=grid(self.paper, "mean_estimation.alpha", self.sizes.grid_reach),
         )
 
     def tasks(self) -> list[ClosedForm]:
@@ -112,10 +129,16 @@ class Tuning(Experiment):
     def _scores(
         self, name: str, p: int, measure: str, scores: pd.DataFrame
     ) -> list[dict[str, Any]]:
-        """Mean score of each value, over instances."""
+        """Mean score of each value over instances, and what it is more than the chosen one's."""
         head = {"choice": name, "dimension": p, "instances": len(scores), "measure": measure}
+        chosen = scores[self.choices.at(name, p)]
         return [
-            {**head, "value": value, **with_interval("score", scores[value])}
+            {
+                **head,
+                "value": value,
+                **with_interval("score", scores[value]),
+                **with_interval("above_chosen", scores[value] - chosen),
+            }
             for value in scores.columns
         ]
 
@@ -126,26 +149,25 @@ class Tuning(Experiment):
         return row | with_interval("lost", scores[best] - scores[chosen])
 
     def draw(self, figure: Figure, tables: Tables) -> None:
-        """Accuracy against α and against μ, a line a dimension."""
+        """Accuracy against α and against μ, a line a dimension, each of its own look."""
         table = tables[self.id]
         axes = figure.subplots(1, 3)
         names = ("linear_classification.alpha", "linear_classification.mu", "mean_estimation.alpha")
         labels = ("MP: μ = (1 − α)/α", "CL: μ", "MP on moons: μ = (1 − α)/α")
-        styles = ["-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2))]
         for axis, name, text in zip(axes, names, labels, strict=True):
             same = (name, name.replace("linear_classification", "scalability"))
             own = table[table["choice"].isin(same)]
             pairs = own[["choice", "dimension"]].drop_duplicates().itertuples(index=False)
-            for k, (choice, p) in enumerate(pairs):
+            looks = _looks(len(self.sizes.tuned_dimensions))
+            for (choice, p), look in zip(pairs, looks, strict=False):
                 curve = own[(own["choice"] == choice) & (own["dimension"] == p)]
                 value = curve["value"]
                 mu = value if name.endswith("mu") else (1 - value) / value
-                colour = BLUE if choice == name else GREY
-                style = {"color": colour, "linestyle": styles[k % len(styles)], "linewidth": 1.1}
-                text_of = f"p = {p}" if choice == name else f"p = {p}, nearest neighbours"
-                axis.plot(mu, curve["score"], label=text_of, **style)
+                text_of = f"p = {p}" if choice == name else f"p = {p}, nearest\nneighbours"
+                axis.plot(mu, curve["score"], label=text_of, **look)
                 at = (value == self.choices.at(choice, p)).to_numpy()
-                axis.plot(mu[at], curve["score"][at], "o", color=ORANGE, markersize=4)
+                ring = {"markersize": 9, "fillstyle": "none", "color": ORANGE, "zorder": 3}
+                axis.plot(mu[at], curve["score"][at], "o", **ring)
             axis.set_xscale("log")
             axis.xaxis.set_minor_formatter(NullFormatter())
             axis.set_xlabel(text)
@@ -163,6 +185,7 @@ class Tuning(Experiment):
         return (
             f"Trade-offs on {self.sizes.held_out} held-out instances for each dimension (moons: "
             f"{self.sizes.choice_means} with ε = 1), seeds from {self.choices['held_out.seed']}, "
-            "which no other experiment uses. Dots: the values of choices.yaml. Those marked "
-            f"tuned {agree} the best of the grid; the α of the moons is the paper's."
+            "which no other experiment uses. Rings: the values of choices.yaml. Those marked "
+            f"tuned {agree} the best of the grid, of which up to {self.sizes.grid_reach} values "
+            "on either side are shown; the α of the moons is the paper's."
         )

@@ -20,6 +20,8 @@ from simulator.problem.problem import DataSets, offsets_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: The name of the feature that is 1 for every point.
+INTERCEPT = "intercept"
 
 
 def listing(names: Sequence[str], which: Ints | None = None, limit: int = 5) -> str:
@@ -81,7 +83,11 @@ def read_cells(
 
 def numbers(column: pd.Series[Any]) -> Floats:
     """The column as numbers; NaN for what is not one."""
-    return pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan)
+    values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan).copy()
+    # Older versions of pandas are off by a bit now and then; Python never is.
+    known = np.isfinite(values)
+    values[known] = [float(text) for text in column[known]]
+    return values
 
 
 @dataclass(frozen=True)
@@ -128,14 +134,21 @@ class Table:
             raise self.fail(unknown[0], self.agent, allowed)
         return found
 
-    def data_sets(self, names: Sequence[str], features: list[str], target: str) -> DataSets:
-        """The rows grouped by agent, in the order of the file; no features: a mean."""
+    def data_sets(
+        self, names: Sequence[str], features: list[str], target: str, *, intercept: bool = False
+    ) -> DataSets:
+        """The rows grouped by agent, in the order of the file; no features: a mean.
+
+        With an intercept every point has one feature more, 1.
+        """
         self.require(target, "target")
         for column in features:
             self.require(column, "features")
         agents = self.agents(names)
         order = np.argsort(agents, kind="stable")
-        X = np.column_stack([self.numbers(c) for c in features])[order] if features else None
+        columns = [self.numbers(column) for column in features]
+        columns += [np.ones(len(order))] if intercept else []
+        X = np.column_stack(columns)[order] if columns else None
         sizes = np.bincount(agents, minlength=len(names))
         return DataSets(X, self.numbers(target)[order], offsets_of(sizes))
 

@@ -58,8 +58,13 @@ def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
 
 
 def complete_figures(
-    store: Store, scenario: Scenario, folder: Path, draw: Callable[[Result, Path], None]
+    store: Store,
+    scenario: Scenario,
+    folder: Path,
+    draw: Callable[[Result, Path], None],
+    *,
+    again: bool = False,
 ) -> None:
-    """Draw the figures of a stored result, unless they are there."""
-    if not store.has_figures(folder):
+    """Draw the figures of a stored result, unless they are there; ``again`` even then."""
+    if again or not store.has_figures(folder):
         store.add_figures(folder, partial(draw, load_result(store, scenario, folder)))

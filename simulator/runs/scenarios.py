@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from simulator.runs.plugins import Given, load_plugins, schema_for
+from simulator.runs.given import ScenarioLike, source_of, with_files
+from simulator.runs.plugins import Given, schema_for
 from simulator.scenario.files import read_scenario
 from simulator.scenario.schema import Scenario
 
 
 def load_scenario(
-    path: str | os.PathLike[str],
+    scenario: ScenarioLike,
     overrides: Mapping[str, Any] | None = None,
     *,
     plugins: Given = None,
 ) -> Scenario:
-    """Read, override and validate a scenario file.
+    """Read, override and validate a scenario: a file, a dictionary of the same keys, or another.
 
     ``overrides`` maps dotted keys to values: ``{"seed": 3, "network.latency.mean": "80 ms"}``.
     ``plugins`` are files, modules or classes with kinds of their own; the scenario knows them from
-    then on.  Files that the scenario names are found relative to its own folder, also those that
-    come by an override.
+    then on.  Files that a scenario file names are found relative to its own folder, also those that
+    come by an override.  In a dictionary, and in overrides, a table may be a pandas DataFrame, and
+    a graph one of networkx.
 
     Raises ScenarioError with one line a mistake.
+
+    >>> load_scenario({"task": {"kind": "mean_estimation"}, "stop": {"time": 10}}).task.agents
+    300
     """
-    return read_scenario(path, overrides, schema_for(load_plugins(plugins)))
+    source, loaded = source_of(scenario, plugins)
+    return read_scenario(source, with_files(overrides or {}), schema_for(loaded))

@@ -20,9 +20,10 @@ from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
 from simulator.scenario.messages import Mistake, dotted, mistakes, shown
-from simulator.scenario.overrides import apply_overrides, parse_override
+from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
+from simulator.shipped import found as shipped
 
 __all__ = [
     "dump_scenario",
@@ -31,6 +32,7 @@ __all__ = [
     "read_scenario",
     "scenario_files",
     "scenario_hash_payload",
+    "scenario_values",
 ]
 
 #: PyYAML reads some 100 kB a second; a scenario has one or two.
@@ -39,9 +41,11 @@ MAX_BYTES = 500_000
 
 # --- reading ------------------------------------------------------------------------------------
 def read_scenario(
-    path: str | os.PathLike[str], overrides: Mapping[str, Any] | None, schema: type[Scenario]
+    given: str | os.PathLike[str] | Mapping[str, Any],
+    overrides: Mapping[str, Any] | None,
+    schema: type[Scenario],
 ) -> Scenario:
-    """Read, override and validate a scenario file.
+    """Read, override and validate a scenario file, or its content as a dictionary.
 
     ``overrides`` maps dotted keys to values: ``{"seed": 3, "network.latency.mean": "80 ms"}``.
     ``schema`` knows all kinds that there are.  Files that the scenario
@@ -49,32 +53,62 @@ def read_scenario(
 
     Raises ScenarioError with one line a mistake.
     """
-    path = Path(path)
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
+    if isinstance(given, Mapping):
+        path, source = Path("scenario"), Source(None, YamlText(_plain(given), complete=True))
+    else:
+        path = shipped(Path(given))
+        source = Source(path, read_yaml(read_scenario_text(path)))
+    values = source.text.value
     if not source.text.complete:
         raise source.error([])
-    if not isinstance(given, dict):
-        what = "is empty" if given is None else f"holds {shown(given)}"
+    if not isinstance(values, dict):
+        what = "is empty" if values is None else f"holds {shown(values)}"
         raise source.error(
             [Mistake((), f"must be keys and values such as task and stop, but {what}")]
         )
-    source.overridden, found = apply_overrides(given, overrides or {}, schema.algorithm_keys)
-    given.setdefault("name", _default_name(path))
+    if (other := _of_another_kind(values)) is not None:
+        raise source.error([Mistake((), other)])
+    source.overridden, found = apply_overrides(values, overrides or {}, schema.algorithm_keys)
+    values.setdefault("name", _default_name(path))
     try:
-        scenario = schema.model_validate(given, context={"folder": path.parent})
+        scenario = schema.model_validate(values, context={"folder": path.parent})
     except ValidationError as error:
-        found += mistakes(error, given, source.overridden, schema)
+        found += mistakes(error, values, source.overridden, schema)
     if found or source.text.faults:
         raise source.error(found)
     return scenario
 
 
-class Source:
-    """Where the values of a scenario come from: a place in its file, or an override."""
+def _of_another_kind(values: dict[str, Any]) -> str | None:
+    """What is wrong with a file that is no scenario, but one of the other kinds that there are."""
+    if "task" in values:
+        return None
+    if {"base", "grid"} & values.keys():
+        return "this is a sweep file, not a scenario: give it to sweep or compare"
+    if {"mean_estimation", "linear_classification", "scalability"} & values.keys():
+        return "this is a file of choices, not a scenario: give it to reproduce --choices"
+    return None
 
-    def __init__(self, path: Path, text: YamlText):
-        self.name, self.text = _printable(path), text
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A dictionary as a file could have given it, and a copy that may be changed."""
+    values = {}
+    for key, value in given.items():
+        try:
+            values[key] = plain(value)
+        except ValueError as error:
+            raise ScenarioError(f"scenario: {key}: {error}") from None
+    return values
+
+
+class Source:
+    """Where the values of a scenario come from: a place in its file, or an override.
+
+    Without a file they come from Python, and have no place.
+    """
+
+    def __init__(self, path: Path | None, text: YamlText):
+        self.name, self.text = None if path is None else _printable(path), text
         self.overridden: set[KeyPath] = set()
 
     def error(self, found: list[Mistake]) -> ScenarioError:
@@ -94,6 +128,8 @@ class Source:
 
     def _line(self, position: Position, path: KeyPath, message: str) -> str:
         key = f"{dotted(path)}: " if path else ""
+        if self.name is None:
+            return f"scenario: {key}{message}"
         return f"{self.name}:{position.line}:{position.column}: {key}{message}"
 
     def _override(self, mistake: Mistake) -> KeyPath | None:
@@ -169,6 +205,11 @@ def dump_scenario(scenario: Scenario, files: Mapping[Path, str] | None = None) -
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
 
+def scenario_values(scenario: Scenario) -> dict[str, Any]:
+    """The scenario as a dictionary with all defaults; reading it gives the same scenario."""
+    return _tree(scenario, lambda path: str(path.absolute()))
+
+
 class _Dumper(yaml.SafeDumper):
     """Quotes text that would be read as a number; PyYAML would leave `1e-3` bare, for instance."""
 
@@ -227,6 +268,10 @@ def json_schema(scenarios: type[Scenario]) -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a scenario file, for completion and checks in an editor."""
     schema = _lenient(scenarios.model_json_schema())
     schema["required"] = ["task", "stop"]  # name and, for the paper's tasks, graph have defaults
+    for block in schema["$defs"].values():
+        kind = block.get("properties", {}).get("kind", {})
+        if "const" in kind and "description" in block:
+            kind.setdefault("description", block["description"].split("\n")[0])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 

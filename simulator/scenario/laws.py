@@ -79,6 +79,7 @@ class Constant(Law[Q]):
 
     kind: Literal["constant"] = "constant"
     value: Q
+    """The value."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``value``, without using the generator."""
@@ -104,7 +105,9 @@ class Uniform(Law[Q]):
 
     kind: Literal["uniform"] = "uniform"
     low: Q
+    """The least value."""
     high: Q
+    """The greatest value, which is never quite reached."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -142,6 +145,7 @@ class Exponential(Law[Q]):
 
     kind: Literal["exponential"] = "exponential"
     mean: Q
+    """The mean."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Exponential draws."""
@@ -167,8 +171,10 @@ class Lognormal(Law[Q]):
 
     kind: Literal["lognormal"] = "lognormal"
     mean: Q
+    """The mean of the value itself, not of its logarithm."""
     #: With more, every draw that one ever sees would be 0: the median is mean·exp(−sigma²/2).
     sigma: Annotated[float, Field(ge=0, le=30)]
+    """The standard deviation of the logarithm: 0 is constant, 1 has a tail, 2 a heavy one."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Lognormal draws; a mean of 0 is the constant 0."""
@@ -203,7 +209,9 @@ class Pareto(Law[Q]):
 
     kind: Literal["pareto"] = "pareto"
     mean: Q
+    """The mean."""
     shape: Annotated[float, Field(gt=1), sane]
+    """How fast the tail falls, P(X > x) ~ x^(−shape); above 1, and above 2 with a variance."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Pareto draws: NumPy's are Lomax, so shift by one and scale."""
@@ -272,6 +280,7 @@ class Empirical(Law[Q]):
 
     kind: Literal["empirical"] = "empirical"
     file: Annotated[InputFile, AfterValidator(_holds_numbers)]
+    """Numbers from 0, one a line; # begins a comment.  Times are in seconds."""
 
     def values(self) -> Floats:
         """The numbers of the file."""
@@ -347,7 +356,12 @@ _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slo
 
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    choice = one_of([law[Positive] for law in laws])  # type: ignore[index]
+    factors = []
+    for law in laws:
+        made = create_model(f"{law.__name__}Factor", __base__=law[Positive])  # type: ignore[index]
+        made.__doc__ = law.__doc__
+        factors.append(made)
+    choice = one_of(factors)
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),

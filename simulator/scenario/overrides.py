@@ -7,7 +7,9 @@ They come from ``load_scenario(path, overrides={"network.drop": 0.3})`` as Pytho
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
 
     >>> parse_override("network.drop=0, 0.2")
     ('network.drop', [0, 0.2])
+    >>> parse_override("network.drop=0:0.3:0.1")
+    ('network.drop', [0, 0.1, 0.2, 0.3])
     >>> parse_override("network.latency={kind: pareto, mean: 80 ms, shape: 2.5}")
     ('network.latency', [{'kind': 'pareto', 'mean': '80 ms', 'shape': 2.5}])
     """
@@ -50,9 +54,46 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
         raise ScenarioError(f"{place}: {message}")
     if not read.value:
         raise ScenarioError(f"{place}: the value is missing")
-    for value in repeated(read.value):
+    try:
+        found = with_ranges(read.value)
+    except ValueError as error:
+        raise ScenarioError(f"{place}: {error}") from None
+    for value in repeated(found):
         raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
-    return key, read.value
+    return key, found
+
+
+#: Values of a range; more are a slip.
+_MOST_VALUES = 10_000
+_RANGE = re.compile(r"\s*([-+.\deE]+)\s*:\s*([-+.\deE]+)\s*:\s*([-+.\deE]+)\s*")
+
+
+def with_ranges(values: list[Any]) -> list[Any]:
+    """The values, with those of a range ``FROM:TO:STEP`` (both ends included) in its place.
+
+    They are counted in decimal, so that 0:0.3:0.1 ends with 0.3 and not a bit above it.
+    """
+    found: list[Any] = []
+    for value in values:
+        match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            found.append(value)
+            continue
+        try:
+            low, high, step = map(Decimal, match.groups())
+        except InvalidOperation:
+            raise ValueError(f"{value} is no range like 0:1:0.1") from None
+        if not step > 0 or not low <= high:
+            raise ValueError(f"{value} is an empty range; expected FROM:TO:STEP, like 0:1:0.1")
+        count = int((high - low) / step) + 1
+        if count > _MOST_VALUES:
+            raise ValueError(f"{value} has {count:,} values; at most {_MOST_VALUES:,} are allowed")
+        found += [_plain_number(low + k * step) for k in range(count)]
+    return found
+
+
+def _plain_number(value: Decimal) -> int | float:
+    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def apply_overrides(

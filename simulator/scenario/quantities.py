@@ -17,22 +17,34 @@ _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _QUANTITY = re.compile(rf"([-+]?{_NUMBER})\s*([^\s0-9.]\S*)")
 
 
+def in_base_unit(text: str) -> float | None:
+    """The seconds of a time, or the bytes per second of a bandwidth; None for any other text."""
+    for units, example in ((_TIME, "50 ms"), (_BANDWIDTH, "1 MB/s")):
+        try:
+            return _parse(text, units, example)
+        except ValueError:
+            continue
+    return None
+
+
+def _parse(text: str, units: dict[str, float], example: str) -> float:
+    # The micro sign and the Greek letter look the same and should mean the same.
+    match = _QUANTITY.fullmatch(text.strip().replace("\u03bc", "\u00b5"))
+    if match is None or match[2] not in units:
+        raise ValueError(
+            f"must be a number, or one with a unit ({', '.join(units)}) like {example!r}"
+        )
+    # A division keeps `50 ms` equal to the literal 0.05, which 50 * 1e-3 is not.
+    scale = units[match[2]]
+    number = float(match[1]) * scale if scale >= 1 else float(match[1]) / round(1 / scale)
+    if math.isinf(number):
+        raise ValueError("must be a finite number")
+    return number
+
+
 def _with_unit(units: dict[str, float], example: str) -> BeforeValidator:
     def parse(value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        # The micro sign and the Greek letter look the same and should mean the same.
-        match = _QUANTITY.fullmatch(value.strip().replace("\u03bc", "\u00b5"))
-        if match is None or match[2] not in units:
-            raise ValueError(
-                f"must be a number, or one with a unit ({', '.join(units)}) like {example!r}"
-            )
-        # A division keeps `50 ms` equal to the literal 0.05, which 50 * 1e-3 is not.
-        scale = units[match[2]]
-        number = float(match[1]) * scale if scale >= 1 else float(match[1]) / round(1 / scale)
-        if math.isinf(number):
-            raise ValueError("must be a finite number")
-        return number
+        return _parse(value, units, example) if isinstance(value, str) else value
 
     return BeforeValidator(parse)
 

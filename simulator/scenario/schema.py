@@ -46,6 +46,7 @@ class Clock(Strict):
     """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
 
     rate: Law[Any]
+    """Ticks a second of each agent."""
     peers: Literal["uniform", "weighted"] = "uniform"
     """Neighbours are chosen with equal chances, or in proportion to the weights."""
 
@@ -69,6 +70,7 @@ class RateDrop(Strict):
 
     kind: Literal["rate"] = "rate"
     rate: Probability = 0.0
+    """The probability that a message is lost."""
 
 
 def _plain_is_rate(value: Any) -> Any:
@@ -93,6 +95,7 @@ class Network(Strict):
     """What happens to a message on its way."""
 
     latency: Law[Any]
+    """How long a message is under way."""
     drop: Drop = Field(default=0.0, validate_default=True)
     """The probability that a message is lost, or a law of bursts."""
     bandwidth: BytesPerSecond | None = None
@@ -123,6 +126,7 @@ class Compute(Strict):
     """How long one solve takes."""
 
     time: Law[Any]
+    """How long a solve takes."""
 
 
 # --- stop and record ----------------------------------------------------------------------------
@@ -465,11 +469,11 @@ def _nameable(models: Sequence[type[Strict]]) -> Any:
     return Annotated[choice, BeforeValidator(_named, json_schema_input_type=either)]
 
 
-def _block(base: type[Strict], **fields: tuple[Any, Any, str]) -> Any:
-    """A class like ``base`` with other types of some fields: (type, default, description)."""
+def _block(base: type[Strict], **fields: tuple[Any, Any]) -> Any:
+    """A class like ``base`` with other types of some fields: (type, default)."""
     changed: dict[str, Any] = {
-        name: (kind, Field(default=default, validate_default=True, description=text))
-        for name, (kind, default, text) in fields.items()
+        name: (kind, Field(default=default, validate_default=True))
+        for name, (kind, default) in fields.items()
     }
     model = create_model(base.__name__, __base__=base, **changed)
     model.__doc__ = base.__doc__
@@ -481,7 +485,7 @@ def _task_type(task: type[Task], loss: Any) -> type[Task]:
     field = task.model_fields.get("loss")
     if field is None:
         return task
-    return _block(task, loss=(loss, field.default, field.description or ""))
+    return _block(task, loss=(loss, field.default))
 
 
 @cache
@@ -495,7 +499,7 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     loss = _nameable(kinds.losses)
     tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
     metrics = {kind_of(metric): metric for metric in kinds.metrics}
-    stop = _block(Stop, metric=(_words(metrics) | None, None, _text(Stop, "metric")))
+    stop = _block(Stop, metric=(_words(metrics) | None, None))
     stop.known = metrics
     zero = {"kind": "constant", "value": 0.0}
     model: type[Scenario] = create_model(
@@ -505,21 +509,17 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         graph=(one_of(kinds.graphs), Field(description="Who knows whom.")),
         algorithm=_field(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
         clock=_field(
-            _block(Clock, rate=(own, 1.0, "Ticks a second of each agent.")),
+            _block(Clock, rate=(own, 1.0)),
             {},
             "When agents wake up.",
         ),
         network=_field(
-            _block(
-                Network,
-                latency=(latencies, zero, "How long a message is under way."),
-                partitions=(list[Partition], [], _text(Network, "partitions")),
-            ),
+            _block(Network, latency=(latencies, zero), partitions=(list[Partition], [])),
             {},
-            "What happens to a message on its way.",
+            "What happens to messages.",
         ),
         compute=_field(
-            _block(Compute, time=(times, zero, "How long a solve takes.")),
+            _block(Compute, time=(times, zero)),
             {},
             "How long agents compute.",
         ),
@@ -559,7 +559,3 @@ def _record_type(kinds: Kinds) -> Any:
 
 def _field(kind: Any, default: Any, text: str) -> Any:
     return (kind, Field(default=default, validate_default=True, description=text))
-
-
-def _text(model: type[Strict], name: str) -> str:
-    return model.model_fields[name].description or ""

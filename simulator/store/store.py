@@ -194,9 +194,10 @@ class Store:
         with writing(folder), drafting(self.root) as work:
             draft = work / "figures"
             draft.mkdir()
-            manifest["figures"] = _drawn(draft, draw)
+            drawn = _drawn(draft, draw)
+            manifest["figures"] = {**manifest["figures"], **drawn}
             write_manifest(draft, manifest)
-            for name in [*manifest["figures"], MANIFEST]:
+            for name in [*drawn, MANIFEST]:
                 os.replace(draft / name, folder / name)
 
     # --- reading ---

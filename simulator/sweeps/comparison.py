@@ -38,6 +38,7 @@ from simulator.sweeps.request import (
     knobs_of,
     label,
     plain_values,
+    tabled,
 )
 from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
 from simulator.sweeps.tables import censored, geometric_mean, never, to_target, tuned_text
@@ -146,7 +147,7 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
     rows = []
     for first, second in _pairs(plan, len(values)):
         run, other = plan.runs[first], plan.runs[second]
-        row: dict[str, Any] = {k: label(v) for k, v in run.values.items() if k != key}
+        row: dict[str, Any] = {k: tabled(v) for k, v in run.values.items() if k != key}
         row |= {"first": label(run.values[key]), "second": label(other.values[key])}
         if run.tuned or other.tuned:
             row |= {"tuned_first": tuned_text(run.tuned), "tuned_second": tuned_text(other.tuned)}
@@ -267,10 +268,12 @@ def write_comparison(
         notes=_notes(computed.plan, request, tuning),
     )
     with replacing(result.folder) as draft:
-        frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
+        frames = {"curves": result.curves, "pairs": pairs, "speedup": result.speedup}
         if tuning is not None:
             frames["tuning"] = tuning.table
-        write_tables(computed, draft, "compare", **frames, pairs=pairs, speedup=result.speedup)
+        key, values = result.vary
+        more = {"vary": [key, [label(value) for value in values]], "notes": result.notes}
+        write_tables(computed, result, draft, "compare", more, **frames)
         if draw is not None:
             draw(result, draft)
     return result

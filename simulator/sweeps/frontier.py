@@ -77,8 +77,9 @@ def write_frontier(
     points = points_table(planned, base.runs)
     result = Frontier(**vars(base), vary=request.vary, points=points)
     with replacing(result.folder) as draft:
-        frames = {"runs": result.runs, "summary": result.summary}
-        write_tables(computed, draft, "frontier", **frames, frontier=points)
+        key, values = result.vary
+        more = {"vary": [key, [label(value) for value in values]]}
+        write_tables(computed, result, draft, "frontier", more, frontier=points)
         if draw is not None:
             draw(result, draft)
     return result

@@ -26,7 +26,15 @@ from simulator.sweeps.plan import (
     refuse_duplicates,
     with_seeds,
 )
-from simulator.sweeps.request import Grid, Knobs, Request, TargetLevel, label, wrong_values
+from simulator.sweeps.request import (
+    Grid,
+    Knobs,
+    Request,
+    TargetLevel,
+    label,
+    tabled,
+    wrong_values,
+)
 from simulator.sweeps.sweep import Computed
 from simulator.sweeps.tables import censored, geometric_mean, mean_interval, runs_table, to_target
 
@@ -83,7 +91,7 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
     every = [seeded for run in runs for seeded in with_seeds(run, request.seeds, listed)]
     if len(every) > request.max_runs:
         raise ScenarioError(
-            f"{request.base}: {len(every):,} runs are needed to try all values; at most "
+            f"{request.where}: {len(every):,} runs are needed to try all values; at most "
             f"{request.max_runs:,} are made, unless --max-runs says more"
         )
     names: Grid = {name: [] for name in (*axes, request.vary[0], "knob", "value")}
@@ -125,7 +133,8 @@ def points_table(knobs: KnobPlan, runs: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for number, values in enumerate(knobs.plan.combinations):
         here = (numbers == number) & done
-        row: dict[str, Any] = {key: label(value) for key, value in values.items()}
+        row: dict[str, Any] = {key: tabled(value) for key, value in values.items()}
+        row["given"] = label(values["value"])
         total = int((numbers == number).sum())
         row |= {"runs": total, "failed": total - int(here.sum()), "censored": int(late[here].sum())}
         for cost in COSTS:

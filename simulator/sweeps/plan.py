@@ -39,8 +39,6 @@ __all__ = [
 
 #: Of the values of a key, an outline checks so many.
 _OUTLINED = 100
-#: Metrics that do not measure from the optimum of a run's own objective.
-_ABSOLUTE = ("l2_error", "accuracy")
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     schema = schema_for(load_plugins(plugins))
     if request.runs > request.max_runs:
         raise ScenarioError(
-            f"{request.base}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
+            f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
     target = None if request.target is None else TargetLevel.parse(request.target, schema)
@@ -255,14 +253,16 @@ def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Sce
     """What is measured from the optimum compares only sides that have the same one."""
     assert request.vary is not None
     key, values = request.vary
-    if target.metric in _ABSOLUTE:
+    # Those that mean something for baselines do not measure from a run's own optimum.
+    absolute = [kind for kind, metric in loaded[0].stop.known.items() if metric.of_baselines]
+    if target.metric in absolute:
         return
     for number, scenario in enumerate(loaded):
         if _optimum(loaded[number - number % len(values)]) != _optimum(scenario):
             raise ScenarioError(
                 f"--target {request.target}: the sides of --vary {key} have different optima, so "
                 f"that {target.metric} measures different things; allowed: "
-                f"{', '.join(_ABSOLUTE)}, like --target l2_error=0.1"
+                f"{', '.join(absolute)}, like --target l2_error=0.1"
             )
 
 

@@ -32,9 +32,11 @@ from simulator.errors import ScenarioError
 from simulator.scenario.choice import kind_of
 from simulator.scenario.files import Source, read_scenario_text
 from simulator.scenario.messages import Mistake, did_you_mean, shown
-from simulator.scenario.overrides import plain, repeated
+from simulator.scenario.overrides import plain, repeated, with_ranges
+from simulator.scenario.quantities import in_base_unit
 from simulator.scenario.schema import Scenario, read_level
 from simulator.scenario.yaml_positions import plain_value, read_yaml
+from simulator.shipped import found as shipped
 
 Grid = dict[str, list[Any]]
 #: A key and the values to try, by the side that has them.
@@ -100,7 +102,8 @@ class TargetLevel:
 class Request:
     """What the user asked for: a base scenario, a grid of values, seeds."""
 
-    base: Path
+    #: A scenario file, or its content as a dictionary.
+    base: Path | Mapping[str, Any]
     grid: Grid = field(default_factory=dict)
     #: None: not asked for.
     seeds: int | None = None
@@ -121,6 +124,11 @@ class Request:
     max_runs: int = MOST_RUNS
 
     @property
+    def where(self) -> str:
+        """The base, for messages."""
+        return str(self.base) if isinstance(self.base, Path) else "scenario"
+
+    @property
     def runs(self) -> int:
         """How many runs that is, but for those that tune."""
         values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
@@ -138,11 +146,18 @@ class Request:
 
 
 def label(value: Any) -> Any:
-    """A swept value for a table: numbers and text as they are, the rest as a line of YAML."""
+    """A swept value for people: numbers and text as they are, the rest as a line of YAML."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
         return text.removesuffix("\n").removesuffix("\n...")
     return value
+
+
+def tabled(value: Any) -> Any:
+    """A swept value for a table: as ``label``, but times and bandwidths are numbers."""
+    text = label(value)
+    number = in_base_unit(text) if isinstance(text, str) else None
+    return text if number is None else number
 
 
 def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
@@ -163,12 +178,18 @@ def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
 
 
 # --- reading ------------------------------------------------------------------------------------
-def read_request(path: Path) -> Request:
-    """A sweep file, or a scenario to be swept."""
+def read_request(path: Path | Mapping[str, Any]) -> Request:
+    """A sweep file, or a scenario to be swept, which may be a dictionary."""
+    if not isinstance(path, Path):
+        return Request(base=path)
+    path = shipped(path)
     source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
         return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
+    for block in ("grid", "vary"):
+        if isinstance(given.get(block), dict):
+            given[block] = {key: _ranged(values) for key, values in given[block].items()}
     found = _mistakes(given)
     if found or source.text.faults:
         raise source.error(found)
@@ -192,6 +213,15 @@ def read_request(path: Path) -> Request:
         worlds=given.get("worlds", {}),
         places=places,
     )
+
+
+def _ranged(values: Any) -> Any:
+    """A list, or a range, with the values of all ranges in it; what is wrong is said later."""
+    try:
+        ranged = with_ranges(values if isinstance(values, list) else [values])
+    except ValueError:
+        return values
+    return ranged if isinstance(values, list) or ranged != [values] else values
 
 
 def _mistakes(given: dict[str, Any]) -> list[Mistake]:

@@ -7,7 +7,7 @@ on where it was.  Its tables and figures live in ``results/sweeps/<name>-<hash8>
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import SimulatorError
-from simulator.store.checked import hash_of
+from simulator.scenario.choice import kind_of
+from simulator.store.checked import describe, hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
@@ -29,12 +30,12 @@ from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import Request, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
-from simulator.sweeps.workers import crew_for, require_travel
+from simulator.sweeps.workers import crew_for, require_travel, tied_here
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The tables of a sweep (``sweep_tables`` describes their columns) and where they are."""
+    """The tables of a sweep (``tables`` describes their columns) and where they are."""
 
     folder: Path
     #: Swept keys and their values.
@@ -43,6 +44,13 @@ class Sweep:
     runs: pd.DataFrame
     summary: pd.DataFrame
     curves: pd.DataFrame
+    #: What is measured: its label in words, and whether it grows as agents learn.
+    metrics: dict[str, tuple[str, bool]]
+
+    @property
+    def name(self) -> str:
+        """What the sweep is called."""
+        return self.folder.name.rsplit("-", 1)[0]
 
     @property
     def failed(self) -> int:
@@ -64,13 +72,16 @@ class Computed:
 
 
 def requested(
-    file: Path,
+    file: Path | Mapping[str, Any],
     settings: Iterable[tuple[str, Sequence[Any]]],
     *,
     seeds: int | None = None,
     target: str | None = None,
 ) -> Request:
-    """What a file and the settings beside it ask for; a setting goes before the file's own."""
+    """What a file, or a scenario as a dictionary, and the settings beside it ask for.
+
+    A setting goes before the file's own.
+    """
     request = read_request(file).with_settings(settings)
     if seeds is not None:
         if seeds < 1:
@@ -94,6 +105,10 @@ def compute(
     """
     if jobs is not None and jobs < 1:
         raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
+    if tied_here(
+        plan.runs[0].scenario
+    ):  # what the code of such a plugin refers to is in no hash: nothing is reused
+        jobs, force = 1 if jobs is None else jobs, True
     if jobs != 1 or dask is not None:
         require_travel(plan.runs[0].scenario)
     planned = [Run(run.scenario, store) for run in plan.runs]
@@ -121,8 +136,7 @@ def write_sweep(
     """The tables of a sweep, and the figures that ``draw`` makes of it, in its own folder."""
     result = tables(computed, store, "sweep")
     with replacing(result.folder) as draft:
-        frames = {"runs": result.runs, "summary": result.summary, "curves": result.curves}
-        write_tables(computed, draft, "sweep", **frames)
+        write_tables(computed, result, draft, "sweep", curves=result.curves)
         if draw is not None:
             draw(result, draft)
     return result
@@ -138,11 +152,23 @@ def tables(computed: Computed, store: Store, what: str) -> Sweep:
         runs=runs,
         summary=summary_table(plan, runs),
         curves=curves_table(plan, store, folders, failures),
+        metrics={
+            kind_of(metric): (metric.label, metric.grows)
+            for metric in plan.runs[0].scenario.kinds.metrics
+        },
     )
 
 
-def write_tables(computed: Computed, folder: Path, what: str, **frames: pd.DataFrame) -> None:
-    """Every table as CSV, and what made them."""
+def write_tables(
+    computed: Computed,
+    result: Sweep,
+    folder: Path,
+    what: str,
+    more: dict[str, Any] | None = None,
+    **frames: pd.DataFrame,
+) -> None:
+    """Every table as CSV, and what made them; with ``more`` for those who read them again."""
+    frames = {"runs": result.runs, "summary": result.summary, **frames}
     for name, frame in frames.items():
         frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
     plan = computed.plan
@@ -150,10 +176,14 @@ def write_tables(computed: Computed, folder: Path, what: str, **frames: pd.DataF
         "schema_version": SCHEMA_VERSION,
         "results_version": RESULTS_VERSION,
         "hash": _digest(computed, what),
+        "what": what,
+        **(more or {}),
+        "metrics": result.metrics,
         "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
         "runs": [place.name for place in computed.folders],
         "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
         "software": software(),
+        "files": describe(folder),
     }
     write_manifest(folder, manifest)
 

@@ -16,13 +16,23 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from simulator.problem.problem import Floats
+from simulator.scenario.choice import kind_of
 from simulator.store.store import Store
-from simulator.sweeps.plan import Plan, label
+from simulator.sweeps.plan import Plan
+from simulator.sweeps.request import label, tabled
 
-METRICS = ("objective", "gap", "distance", "l2_error", "accuracy", "staleness")
 _COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
 #: Points of a curve between its start and its end.
 _POINTS = 200
+
+
+#: Models to which a run's own are compared, beside their errors.
+STAGES = ("solitary", "optimum")
+
+
+def metric_kinds(plan: Plan) -> list[str]:
+    """All metrics that there are, in order; a run has some of them."""
+    return [kind_of(metric) for metric in plan.runs[0].scenario.kinds.metrics]
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats, Floats]:
@@ -59,7 +69,7 @@ def runs_table(
     """
     rows = []
     for number, (run, folder) in enumerate(zip(plan.runs, folders, strict=True)):
-        row: dict[str, Any] = {key: label(value) for key, value in run.values.items()}
+        row: dict[str, Any] = {key: tabled(value) for key, value in run.values.items()}
         row |= {"tuned": tuned_text(run.tuned), "seed": run.scenario.seed}
         row |= {"status": "done", "reason": None}
         if number in failures:
@@ -68,20 +78,24 @@ def runs_table(
             row |= _figures_of(store.manifest(folder)["summary"])
             row["folder"] = folder.name
         rows.append(row)
-    names = [*tuned_column(plan), "seed", "status", "reason", *_COUNTS, "simulated_time", *METRICS]
-    names += ["target", "level", "target_checked", "time_to_target", "communications_to_target"]
     given = {name for row in rows for name in row}
-    shown = [name for name in names if name not in METRICS or name in given]
-    table = pd.DataFrame(rows).reindex(columns=[*plan.axes, *shown, "folder"])
+    kinds = metric_kinds(plan)
+    every = kinds + [f"{kind}_{stage}" for stage in STAGES for kind in kinds]
+    metrics = [name for name in every if name in given]
+    names = [*tuned_column(plan), "seed", "status", "reason", *_COUNTS, "simulated_time", *metrics]
+    names += ["target", "level", "target_checked", "time_to_target", "communications_to_target"]
+    table = pd.DataFrame(rows).reindex(columns=[*plan.axes, *names, "folder"])
     integers = ["seed", *_COUNTS, "communications_to_target"]
-    floats = ["simulated_time", "level", "time_to_target", *(set(METRICS) & set(shown))]
+    floats = ["simulated_time", "level", "time_to_target", *metrics]
     return table.astype(dict.fromkeys(integers, "Int64") | dict.fromkeys(floats, "float64"))
 
 
 def _figures_of(summary: dict[str, Any]) -> dict[str, Any]:
     row = {name: summary[name] for name in (*_COUNTS, "simulated_time")}
-    row |= {name: summary["metrics"]["final"].get(name) for name in METRICS}
-    row = {name: value for name, value in row.items() if value is not None}
+    final = summary["metrics"]["final"]
+    row |= final
+    for stage in STAGES:
+        row |= {f"{name}_{stage}": v for name, v in summary["metrics"].get(stage, {}).items()}
     target = summary["target"]
     if target is not None:
         row |= {
@@ -149,15 +163,16 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over seeds of each combination.
 
     Failed runs are counted and left out.  A run that did not reach its target counts as censored
-    and enters the time to target with its end: the mean is then a lower bound.
+    and enters the time to target with its end: the mean is then a lower bound.  Of times and
+    communications to target the means are geometric, of what runs ended with arithmetic.
     """
     late, entering = censored(runs), times_or_limits(runs)
-    metrics = [name for name in METRICS if name in runs]
+    metrics = [name for name in metric_kinds(plan) if name in runs]
     measures = ["communications", "bytes", "simulated_time", *metrics, *entering]
     rows = []
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = here & (runs["status"] == "done").to_numpy()
-        row: dict[str, Any] = {key: label(value) for key, value in values.items()}
+        row: dict[str, Any] = {key: tabled(value) for key, value in values.items()}
         row["tuned"] = tuned_text(plan.runs[int(np.argmax(here))].tuned)
         row |= {"runs": int(here.sum()), "failed": int(here.sum() - done.sum())}
         row |= {"censored": int(late[done].sum())}
@@ -166,7 +181,7 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
             sample = column[done].to_numpy()
             if not len(sample) or np.isnan(sample).any():
                 continue
-            mean, low, high = mean_interval(sample)
+            mean, low, high = (geometric_mean if name in entering else mean_interval)(sample)
             row |= {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
         rows.append(row)
     columns = [f"{name}{end}" for name in measures for end in ("", "_low", "_high")]
@@ -189,21 +204,21 @@ def curves_table(
     Metrics are step functions: at each x a run has the value of its last sample, also after its
     end, and nothing is interpolated.
     """
-    blocks = []
+    blocks, kinds = [], metric_kinds(plan)
     for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
         done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
         traces = [store.trace(folders[number]) for number in done]
         for axis in ("time", "communications") if traces else ():
-            block = _curve(traces, axis)
+            block = _curve(traces, axis, kinds)
             block.insert(0, "runs", len(traces))
             block.insert(0, "axis", axis)
             for key, value in reversed(values.items()):
-                block.insert(0, key, [label(value)] * len(block))
+                block.insert(0, key, [tabled(value)] * len(block))
             blocks.append(block)
     if not blocks:
         return pd.DataFrame(columns=[*plan.axes, "axis", "runs", "x"])
     table = pd.concat(blocks, ignore_index=True)
-    metrics = [f"{m}{end}" for m in METRICS if m in table for end in ("", "_low", "_high")]
+    metrics = [f"{m}{end}" for m in kinds if m in table for end in ("", "_low", "_high")]
     return table[[*plan.axes, "axis", "runs", "x", *metrics]]
 
 
@@ -213,10 +228,10 @@ def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -
     return trace[metrics].to_numpy()[rows]
 
 
-def _curve(traces: list[pd.DataFrame], axis: str) -> pd.DataFrame:
+def _curve(traces: list[pd.DataFrame], axis: str, kinds: list[str]) -> pd.DataFrame:
     end = max(float(trace[axis].iloc[-1]) for trace in traces)
     x = np.linspace(0.0, end, _POINTS + 1) if end > 0 else np.zeros(1)
-    metrics = [name for name in METRICS if all(name in trace for trace in traces)]
+    metrics = [name for name in kinds if all(name in trace for trace in traces)]
     values = [last_values(trace, axis, x, metrics) for trace in traces]
     mean, low, high = mean_interval(np.stack(values))
     columns: dict[str, Floats] = {"x": x}

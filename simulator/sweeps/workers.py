@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
@@ -26,6 +25,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -35,6 +35,7 @@ from simulator.runs.plugins import Plugins, unpack
 from simulator.runs.result import Result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
 from simulator.store.drafts import scratch, sweep_up_scratch
@@ -81,10 +82,10 @@ class RunJob:
                     path.write_bytes(content)
                 plugins = _unpack_plugins(self, folder)
                 scenario = load_scenario(folder / "scenario.yaml", plugins=plugins)
-                started = time.perf_counter()
-                result = run(scenario)
+                with Stopwatch() as watch:
+                    result = run(scenario)
                 # The caller has the scenario, whose class is made to measure and can't travel.
-                return Done(_without_scenario(result), time.perf_counter() - started)
+                return Done(_without_scenario(result), watch.seconds)
             except Exception as error:
                 # The worker's folder has another name each time; the reason must not.
                 return Failed(reason_for(error).replace(f"{folder}{os.sep}", ""))
@@ -123,25 +124,32 @@ class DirectJob:
     def execute(self) -> Outcome:
         """Run it."""
         try:
-            started = time.perf_counter()
-            return Done(run(self.scenario), time.perf_counter() - started)
+            with Stopwatch() as watch:
+                result = run(self.scenario)
+            return Done(result, watch.seconds)
         except Exception as error:
             return Failed(reason_for(error))
 
 
+def tied_here(scenario: Scenario) -> bool:
+    """Is its plugin a class or a module that only this process knows?"""
+    plugins: Plugins | None = scenario.plugins
+    return plugins is not None and plugins.files is None
+
+
 def require_travel(scenario: Scenario) -> None:
     """Refuse to send a scenario away whose plugin is known to this process only."""
-    plugins: Plugins | None = scenario.plugins
-    if plugins is not None and plugins.files is None:
+    if tied_here(scenario):
+        names = ", ".join(scenario.plugins.references)
         raise SimulatorError(
-            f"{', '.join(plugins.references)}: classes and modules that are given from Python run "
+            f"{names}: classes and modules that are given from Python run "
             "in this process only: use jobs=1, or put them into a file and give its path"
         )
 
 
 def pack(scenario: Scenario) -> RunJob | DirectJob:
     """Make a run ready to travel."""
-    if scenario.plugins is not None and scenario.plugins.files is None:
+    if tied_here(scenario):
         return DirectJob(scenario)
     names = input_names(scenario)
     files = {name: _content(path) for path, name in names.items()}
@@ -204,6 +212,10 @@ class Here:
         pass
 
 
+#: New ones, with nothing of this process but what they are given.
+_PROCESSES: BaseContext = multiprocessing.get_context("spawn")
+
+
 class LocalCrew:
     """A pool of processes on this machine; a context manager."""
 
@@ -214,7 +226,7 @@ class LocalCrew:
     def _new_pool(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(
             max_workers=self.slots,
-            mp_context=multiprocessing.get_context("spawn"),
+            mp_context=_PROCESSES,
             initializer=_prepare_worker,
         )
 

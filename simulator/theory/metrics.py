@@ -183,15 +183,15 @@ class Accuracy(Metric):
     label, always, grows, by_agent = "mean test accuracy", True, True, True
 
     def problems(self, task: Task) -> Problems:
-        """There must be test points."""
-        if task.has_test:
-            return []
-        hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
-        return [("", f"accuracy needs test points{hint}")]
+        """There must be test points, with labels."""
+        return _needs_test(self.kind, task) or _other_loss(self.kind, task, TestError)
 
     def available(self, view: View) -> bool:
         """Where there are test points with labels."""
-        return view.test_owner is not None
+        test = view.problem.test
+        if view.test_owner is None or test is None or test.X is None:
+            return False
+        return bool(np.all(np.abs(test.y) == 1.0))
 
     def measure(self, view: View, models: Floats) -> float:
         """The mean over agents that have test points."""
@@ -208,6 +208,52 @@ class Accuracy(Metric):
         return np.where(test.sizes > 0, right / np.maximum(test.sizes, 1), np.nan)
 
 
+class TestError(Metric):
+    """The mean squared error on an agent's own test points, mean over agents."""
+
+    __test__ = False  # pytest: no test in spite of its name
+    kind: Literal["test_error"] = "test_error"
+    label, always, by_agent = "mean squared error\non test points", True, True
+
+    def problems(self, task: Task) -> Problems:
+        """There must be test points, of a regression."""
+        return _needs_test(self.kind, task) or _other_loss(self.kind, task, Accuracy)
+
+    def available(self, view: View) -> bool:
+        """Where there are test points, and the loss is one of regression."""
+        return view.test_owner is not None and not view.problem.loss.labels
+
+    def measure(self, view: View, models: Floats) -> float:
+        """The mean over agents that have test points."""
+        return float(np.nanmean(self.each(view, models)))
+
+    def each(self, view: View, models: Floats) -> Floats:
+        """(1/m) Σ (xᵀθ − y)² of each agent; NaN for an agent without test points."""
+        test, owner = view.problem.test, view.test_owner
+        assert test is not None
+        assert owner is not None
+        guesses = models[owner, 0] if test.X is None else _predictions(test, owner, models)
+        squares = np.bincount(owner, weights=(guesses - test.y) ** 2, minlength=view.problem.n)
+        return np.where(test.sizes > 0, squares / np.maximum(test.sizes, 1), np.nan)
+
+
+def _needs_test(kind: str, task: Task) -> Problems:
+    """What is wrong where there are no test points."""
+    if task.has_test:
+        return []
+    hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
+    return [("", f"{kind} needs test points{hint}")]
+
+
+def _other_loss(kind: str, task: Task, other: type[Metric]) -> Problems:
+    """What is wrong where the loss is one of regression, or of classification, and must not be."""
+    loss = task.loss  # type: ignore[attr-defined]
+    if loss.labels == (kind == "accuracy") or (kind == "accuracy" and task.count is not None):
+        return []
+    better = other.model_fields["kind"].default
+    return [("", f"{kind} is not for the {loss.kind} loss; {better} is")]
+
+
 class Staleness(Metric):
     """Now minus the send time of the copy held, mean over links; measured by the recorder."""
 
@@ -218,7 +264,7 @@ class Staleness(Metric):
 #: The metrics by kind, in the order in which they are measured.
 METRICS: dict[str, type[Metric]] = {
     str(metric.model_fields["kind"].default): metric
-    for metric in (ObjectiveValue, Gap, Distance, L2Error, Accuracy, Staleness)
+    for metric in (ObjectiveValue, Gap, Distance, L2Error, Accuracy, TestError, Staleness)
 }
 
 
@@ -234,9 +280,9 @@ def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Fl
 
 
 def _test_owners(problem: Problem) -> NDArray[np.int64] | None:
-    """The agent of each test point; None where accuracy has no meaning."""
+    """The agent of each test point; None where there is none."""
     test = problem.test
-    if test is None or test.X is None or not len(test.y) or not np.all(np.abs(test.y) == 1.0):
+    if test is None or not len(test.y):
         return None
     return np.repeat(np.arange(problem.n), test.sizes)
 

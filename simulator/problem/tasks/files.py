@@ -9,6 +9,7 @@ from agents.losses.quadratic import Quadratic
 from agents.parameters import Positive
 from simulator.errors import ScenarioError
 from simulator.problem.tables import (
+    INTERCEPT,
     Table,
     listed,
     names_in,
@@ -17,7 +18,7 @@ from simulator.problem.tables import (
     read_table,
 )
 from simulator.problem.tasks.task import Material
-from simulator.scenario.kinds import Problems, Task
+from simulator.scenario.kinds import Task
 from simulator.scenario.quantities import InputFile
 
 
@@ -28,7 +29,7 @@ class Files(Task):
     train: InputFile
     """Training points, one a row."""
     test: InputFile | None = None
-    """Points on which accuracy is measured; for the hinge and the logistic loss only."""
+    """Points that nobody learns from: for accuracy (loss hinge or logistic) or test_error."""
     agents: InputFile | None = None
     """One agent a line, in order; needed only where some agent has no training point.  A CSV file
     (its name ends with .csv) may have columns that other keys name, such as sites.column."""
@@ -42,6 +43,8 @@ class Files(Task):
     """The column of targets or labels."""
     features: list[str] | None = None
     """Columns to use; all but the agent's and the target's by default; [] estimates a mean."""
+    intercept: bool = False
+    """One more feature, ``intercept``, that is 1 for every point; it comes last in the models."""
     loss: Loss = Quadratic()
     """The agents' loss."""
     ridge: Positive = 0.01
@@ -63,13 +66,6 @@ class Files(Task):
         """Are the true models known?"""
         return self.targets is not None
 
-    def problems(self) -> Problems:
-        """Test points where nothing is measured on them."""
-        if self.test is None or self.loss.labels:
-            return []
-        what = "test points are for the accuracy of classifiers (loss hinge or logistic)"
-        return [("test", f"{what}, and the {self.loss.kind} loss has none; remove it")]
-
     def build(self, rng: Any) -> Material:
         """CSV files whose first line names the columns."""
         train = read_table(self.train, self.agent)
@@ -82,10 +78,12 @@ class Files(Task):
         else:
             names = names_in(tables) if self.agents is None else listed(self.agents)
         features = self._columns(train)
-        data = train.data_sets(names, features, self.target)
-        held_out = None if test is None else test.data_sets(names, features, self.target)
+        data = train.data_sets(names, features, self.target, intercept=self.intercept)
+        held_out = None
+        if test is not None:
+            held_out = test.data_sets(names, features, self.target, intercept=self.intercept)
         if self.loss.labels:
-            if not features:
+            if not features and not self.intercept:
                 raise ScenarioError(
                     f"task.features: the {self.loss.kind} loss needs at least one feature"
                 )
@@ -96,7 +94,8 @@ class Files(Task):
             vectors = one_row_an_agent(read_table(self.vectors, self.agent), names, None)
         targets = None
         if self.targets is not None:
-            targets = one_row_an_agent(read_table(self.targets, self.agent), names, features)
+            keys = [*features, *([INTERCEPT] if self.intercept else [])]
+            targets = one_row_an_agent(read_table(self.targets, self.agent), names, keys)
         return Material(names, data, held_out, targets, vectors, about)
 
     def _columns(self, train: Table) -> list[str]:
@@ -104,8 +103,15 @@ class Files(Task):
         reserved = (self.agent, self.target)
         if self.agent == self.target:
             raise ScenarioError(f"task.agent and task.target are the same column {self.agent!r}")
+        columns = self.features
+        if columns is None:
+            columns = [column for column in train.cells.columns if column not in reserved]
+        if self.intercept and INTERCEPT in columns:
+            raise ScenarioError(
+                f"task.intercept: {self.train} has a column {INTERCEPT!r} already; leave one out"
+            )
         if self.features is None:
-            return [column for column in train.cells.columns if column not in reserved]
+            return columns
         for k, column in enumerate(self.features):
             if column in reserved:
                 raise ScenarioError(

@@ -1,0 +1,153 @@
+"""The commands for what is stored: ``list``, ``show`` and ``draw``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simulator.cli.options import figure_options, look_of, out_option, plugin_option
+
+if TYPE_CHECKING:
+    from simulator.figures.style import Look
+
+_result = click.argument("folder", metavar="RESULT", type=click.Path(path_type=Path))
+
+
+@click.command("list")
+@out_option
+def list_command(out: Path) -> None:
+    """List what is stored below --out: runs, sweeps and comparisons, the newest first.
+
+    \b
+    Example:
+      python -m simulator list
+    """
+    from simulator.cli.tables import Column, fitted, number, terminal
+    from simulator.runs.listing import results_table
+
+    table = results_table(out)
+    if table.empty:
+        click.echo(f"{out}: nothing is stored there")
+        return
+    errors = [name for name in ("accuracy", "test_error", "l2_error", "distance") if name in table]
+    rows = [row for _, row in table.astype(object).where(table.notna(), None).iterrows()]
+
+    def shown(name: str) -> list[str]:
+        found = [row[name] for row in rows]
+        return ["" if v is None else v if isinstance(v, str) else number(float(v)) for v in found]
+
+    columns = [
+        Column("result", [str(Path(row["folder"]).relative_to(out)) for row in rows], right=False),
+        Column("what", [_what(row) for row in rows], right=False),
+        *(Column(name, shown(name)) for name in ("seed", "agents", "runs")),
+        *(Column(name.replace("_", " "), shown(name)) for name in ("communications", *errors)),
+    ]
+    console = terminal()
+    for part in fitted(columns, console.width):
+        console.print(part)
+
+
+def _what(row: Any) -> str:
+    return str(row["what"]) if row["algorithm"] is None else f"{row['algorithm']}, {row['mode']}"
+
+
+@click.command("show")
+@_result
+def show_command(folder: Path) -> None:
+    """Show the summary of a stored run, sweep or comparison again.
+
+    \b
+    Example:
+      python -m simulator show results/moons-1632f351
+    """
+    from simulator.store.store import read_manifest
+
+    place = _place(folder)
+    manifest = read_manifest(place)
+    if "summary" in manifest:
+        from simulator.cli.terminal import show_run
+
+        show_run(manifest, place, reused=False)
+    else:
+        from simulator.cli.sweep_terminal import show_any
+        from simulator.sweeps.stored import load_sweep
+
+        show_any(load_sweep(place))
+
+
+@click.command("draw")
+@_result
+@figure_options
+@click.option(
+    "--to",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write the figures into this folder. [the result's own]",
+)
+@plugin_option
+def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figures: Any) -> None:
+    """Draw the figures of a stored run, sweep or comparison again, without computing.
+
+    \b
+    Examples:
+      python -m simulator draw results/moons-1632f351 --format pdf --width 3.3 --to figures
+      python -m simulator draw results/sweeps/moons-0123abcd --metric l2_error
+    """
+    from simulator.store.store import read_manifest
+
+    look = look_of(**figures)
+    place = _place(folder)
+    before = read_manifest(place)
+    target = place if to is None else to
+    target.mkdir(parents=True, exist_ok=True)
+    if "summary" in before:
+        _draw_run(place, target, look, plugins)
+    else:
+        _draw_sweep(place, target, look)
+    for path in sorted(target.iterdir()):
+        if path.suffix.removeprefix(".") in look.formats:
+            click.echo(path)
+
+
+def _draw_run(place: Path, target: Path, look: Look, plugins: tuple[str, ...]) -> None:
+    from simulator.figures.run import draw_run
+    from simulator.runs.results import load_result
+    from simulator.runs.scenarios import load_scenario
+    from simulator.store.store import Store
+
+    store = Store(place.parent)
+    scenario = load_scenario(place / "scenario.yaml", plugins=plugins or None)
+    result = load_result(store, scenario, place)
+    if target == place:
+        store.add_figures(place, lambda draft: draw_run(result, draft, look))
+    else:
+        draw_run(result, target, look)
+
+
+def _draw_sweep(place: Path, target: Path, look: Look) -> None:
+    from simulator.figures.comparison import draw_comparison
+    from simulator.figures.frontier import draw_frontier
+    from simulator.figures.sweep import draw_sweep
+    from simulator.sweeps.comparison import Comparison
+    from simulator.sweeps.frontier import Frontier
+    from simulator.sweeps.stored import load_sweep
+
+    found = load_sweep(place)
+    if isinstance(found, Comparison):
+        draw_comparison(found, target, look)
+    elif isinstance(found, Frontier):
+        draw_frontier(found, target, look)
+    else:
+        draw_sweep(found, target, look)
+
+
+def _place(folder: Path) -> Path:
+    """A result's folder, also by its name below results/ or results/sweeps/ alone."""
+    from simulator.errors import MissingError
+
+    places = (folder, Path("results") / folder, Path("results/sweeps") / folder)
+    for place in places:
+        if (place / "manifest.json").exists():
+            return place
+    raise MissingError(f"{folder}: no result is stored there; `list` shows what is")

@@ -1,0 +1,88 @@
+"""Tables for terminals: no wider than there is room, and without names that are cut."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+#: Between two columns.
+_GAP = 2
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and the cells below it."""
+
+    heading: str
+    cells: Sequence[str]
+    right: bool = True
+
+    def width(self, folded: bool) -> int:
+        """In characters."""
+        lines = _fold(self.heading) if folded else [self.heading]
+        return max(map(len, (*lines, *self.cells)), default=0)
+
+
+def terminal() -> Console:
+    """Standard output; off a terminal there is no width to keep to."""
+    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+
+
+def fitted(columns: Sequence[Column], width: int, *, bold: int | None = None) -> list[Table]:
+    """One table or, where that is too wide, several, each beginning with the first column.
+
+    Headings are written in several lines, broken at spaces and dots, before a table is split.
+    ``bold`` is a row to stress.
+    """
+    folded = _total(columns, folded=False) > width
+    parts: list[list[Column]] = [[columns[0]]]
+    for column in columns[1:]:
+        if len(parts[-1]) > 1 and _total([*parts[-1], column], folded) > width:
+            parts.append([columns[0]])
+        parts[-1].append(column)
+    return [_table(part, folded, bold) for part in parts]
+
+
+def _total(columns: Sequence[Column], folded: bool) -> int:
+    return sum(column.width(folded) + _GAP for column in columns)
+
+
+def _fold(heading: str) -> list[str]:
+    """A heading in short lines: after each dot, and where words are many."""
+    pieces = [piece for piece in re.split(r"(?<=\.)| ", heading) if piece]
+    lines = [""]
+    for piece in pieces:
+        joint = "" if not lines[-1] or lines[-1].endswith(".") else " "
+        if lines[-1] and len(lines[-1] + joint + piece) > 14:
+            lines.append(piece)
+        else:
+            lines[-1] += joint + piece
+    return lines
+
+
+def _table(columns: Sequence[Column], folded: bool, bold: int | None) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for number, column in enumerate(columns):
+        heading = "\n".join(_fold(column.heading)) if folded else column.heading
+        right = column.right and number > 0
+        table.add_column(
+            escape(heading), justify="right" if right else "left", no_wrap=True, overflow="ignore"
+        )
+    for row in range(len(columns[0].cells)):
+        cells = [escape(column.cells[row]) for column in columns]
+        table.add_row(*cells, style="bold" if row == bold else None)
+    return table
+
+
+def number(value: float, digits: int = 4) -> str:
+    """``12,345``, ``0.01234`` and ``2.3e36`` rather than 37 digits."""
+    size = abs(value)
+    if size >= 1e9:
+        return re.sub(r"e\+?(-?)0*(\d)", r"e\1\2", f"{value:.3g}")
+    return f"{value:,.0f}" if size >= 1e3 else f"{value:.{digits}g}"

@@ -1,0 +1,1 @@
+"""Pages: one self-contained HTML file of one or several results, sweeps or comparisons."""

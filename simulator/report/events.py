@@ -1,0 +1,226 @@
+"""What a page shows of a run's events, found in one pass over the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER
+from simulator.engines.events import (
+    DELIVER,
+    DROP,
+    HANDLE,
+    KINDS,
+    MISS,
+    SEND,
+    SKIP,
+    SOLVE,
+    STALE,
+    TICK,
+    WHAT,
+)
+from simulator.problem.problem import Floats, Problem
+from simulator.report.histograms import Histogram
+from simulator.store.events import batches
+
+#: The columns that are read.
+COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "sent_at")
+#: Messages are drawn from so many events at most.
+MOST_EVENTS = 20_000
+#: What is counted for each agent, and how the page calls it.
+COUNTED = {
+    SEND: "sent",
+    DELIVER: "received",
+    DROP: "lost",
+    MISS: "missed",
+    STALE: "stale",
+    SOLVE: "solves",
+    TICK: "ticks",
+    SKIP: "skipped",
+}
+#: A message's fate, as the page's script has it.
+UNDER_WAY, ARRIVED, LOST = 0, 1, 2
+#: Some rows by columns; ``kind`` and ``what`` as positions in KINDS and WHAT.
+Batch = Mapping[str, NDArray[Any]]
+
+
+def read_batches(path: Path) -> Iterator[Batch]:
+    """The rows of events.parquet, some at a time."""
+    return map(numbered, batches(path, COLUMNS))
+
+
+def numbered(table: pd.DataFrame) -> Batch:
+    """Rows of the file with numbers for words; −1 where there is none."""
+    columns = {name: table[name] for name in COLUMNS}
+    for name, words in (("kind", KINDS), ("what", WHAT)):
+        columns[name] = table[name].astype(pd.CategoricalDtype(list(words))).cat.codes
+    return {name: values.to_numpy() for name, values in columns.items()}
+
+
+@dataclass
+class Messages:
+    """The messages that were sent in a window of time, for the picture in motion."""
+
+    start: float
+    end: float = 0.0
+    #: How many events the window has; with MOST_EVENTS it is full.
+    events: int = 0
+    rows: list[tuple[float, int, int, int]] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    fates: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+    def take(self, batch: Batch) -> None:
+        """Look through a batch: sends within the window, and what became of them later."""
+        time, kind = batch["time"], batch["kind"]
+        if self.events < MOST_EVENTS:
+            first = int(np.searchsorted(time, self.start, side="left"))
+            inside = slice(first, min(len(time), first + MOST_EVENTS - self.events))
+            self.events += max(0, inside.stop - inside.start)
+            if inside.stop > inside.start:
+                self.end = float(time[inside.stop - 1])
+            for row in np.flatnonzero(kind[inside] == SEND) + inside.start:
+                ends = int(batch["agent"][row]), int(batch["peer"][row])
+                self.rows.append((float(time[row]), *ends, int(batch["what"][row])))
+                self.numbers.append(int(batch["message"][row]))
+        if not self.numbers:
+            return
+        # Numbers ascend in the order of sending, so what is asked for is a range.
+        low, high = self.numbers[0], self.numbers[-1]
+        ours = (batch["message"] >= low) & (batch["message"] <= high)
+        for row in np.flatnonzero(ours & np.isin(kind, (DROP, MISS, DELIVER))):
+            fate = ARRIVED if kind[row] == DELIVER else LOST
+            self.fates[int(batch["message"][row])] = fate, float(time[row])
+
+
+@dataclass
+class Story:
+    """All that a page tells of the events."""
+
+    #: Of each agent, by the names of COUNTED; kinds that never happened are left out.
+    counts: dict[str, NDArray[np.int64]]
+    delays: Histogram
+    #: The ages of all links at the end, and each agent's mean at some times, (times, n).
+    ages: Histogram
+    mean_ages: Floats
+    messages: Messages
+
+
+class Knowledge:
+    """When what each agent knows of each neighbour was sent: 0 before anything was heard."""
+
+    def __init__(self, problem: Problem):
+        W, n = problem.W, problem.n
+        self.n = n
+        self.owner = np.repeat(np.arange(n), np.diff(W.indptr))
+        self.keys = self.owner.astype(np.int64) * n + W.indices
+        self.sent_at = np.zeros(W.nnz)
+        self.links = np.maximum(np.diff(W.indptr), 1)
+
+    def hear(self, batch: Batch, rows: NDArray[Any], sent_at: Floats) -> None:
+        """Fresh messages, in order: the last one of a link counts."""
+        agent = batch["agent"][rows].astype(np.int64)
+        links = np.searchsorted(self.keys, agent * self.n + batch["peer"][rows])
+        self.sent_at[links] = sent_at
+
+    def mean_ages(self, now: float) -> Floats:
+        """The mean age of what each agent knows, (n,)."""
+        total = np.bincount(self.owner, weights=now - self.sent_at, minlength=self.n)
+        return np.asarray(total / self.links)
+
+
+def tell(
+    batches: Iterable[Batch],
+    problem: Problem,
+    times: Floats,
+    end: float,
+    window: float,
+    protocol: str = ANSWER_THEN_SOLVE,
+) -> Story:
+    """Go through the events once; ``times`` are those at which ages are wanted, ascending."""
+    counts = {kind: np.zeros(problem.n, dtype=np.int64) for kind in COUNTED}
+    knowledge, messages, delays = Knowledge(problem), Messages(window), Histogram()
+    sent = _SendTimes()
+    ages = np.empty((len(times), problem.n))
+    done = 0
+    for batch in _whole(batches):
+        time, kind, agent = batch["time"], batch["kind"], batch["agent"]
+        for name, count in counts.items():
+            count += np.bincount(agent[kind == name], minlength=problem.n)
+        sent.note(batch["message"][kind == SEND], time[kind == SEND])
+        arrived = kind == DELIVER
+        delays.add(time[arrived] - sent.of(batch["message"][arrived]))
+        messages.take(batch)
+        fresh, heard = _fresh(batch, sent, protocol)
+        start = 0
+        # A sample is taken after all events up to and including its instant.
+        while done < len(times) and len(time) and times[done] < time[-1]:
+            stop = int(np.searchsorted(time[fresh], times[done], side="right"))
+            knowledge.hear(batch, fresh[start:stop], heard[start:stop])
+            ages[done] = knowledge.mean_ages(times[done])
+            start, done = stop, done + 1
+        knowledge.hear(batch, fresh[start:], heard[start:])
+    for row in range(done, len(times)):
+        ages[row] = knowledge.mean_ages(times[row])
+    known = Histogram()
+    known.add(end - knowledge.sent_at)
+    happened = {COUNTED[kind]: count for kind, count in counts.items() if count.any()}
+    return Story(happened, delays, known, ages, messages)
+
+
+def _fresh(batch: Batch, sent: _SendTimes, protocol: str) -> tuple[NDArray[Any], Floats]:
+    """The rows at which an agent learns something of ``peer``, and when that was sent.
+
+    What is handled and not stale is known; but who solves before it answers takes in a request
+    when it answers.
+    """
+    kind, what = batch["kind"], batch["what"]
+    heard = (kind == HANDLE) & (np.append(kind[1:], TICK) != STALE)
+    told = batch["sent_at"].copy()
+    if protocol == SOLVE_THEN_ANSWER:
+        answered = (kind == SEND) & (what == WHAT.index("reply"))
+        told[answered] = sent.of(batch["answers"][answered])
+        heard = answered | (heard & (what != WHAT.index("request")))
+    rows = np.flatnonzero(heard)
+    return rows, told[rows]
+
+
+def _whole(batches: Iterable[Batch]) -> Iterable[Batch]:
+    """The same rows, cut so that no ``handle`` is parted from its ``stale``."""
+    kept: Batch | None = None
+    for each in batches:
+        batch = each if kept is None else _joined(kept, each)
+        kept = None
+        if len(batch["kind"]) and batch["kind"][-1] == HANDLE:
+            kept = {name: values[-1:] for name, values in batch.items()}
+            batch = {name: values[:-1] for name, values in batch.items()}
+        yield batch
+    if kept is not None:
+        yield kept
+
+
+def _joined(first: Batch, second: Batch) -> Batch:
+    return {name: np.concatenate([first[name], second[name]]) for name in first}
+
+
+class _SendTimes:
+    """When each message was sent, by its number."""
+
+    def __init__(self) -> None:
+        self.times = np.zeros(1024)
+
+    def note(self, numbers: NDArray[Any], times: Floats) -> None:
+        """Messages were sent."""
+        most = int(numbers.max(initial=0))
+        if most >= len(self.times):
+            self.times = np.concatenate([self.times, np.zeros(most + 1)])
+        self.times[numbers] = times
+
+    def of(self, numbers: NDArray[Any]) -> Floats:
+        """When these were."""
+        return self.times[numbers]

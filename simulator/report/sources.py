@@ -1,0 +1,57 @@
+"""What a page is made from: folders of the store, each a run or a sweep, found whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from simulator.errors import MissingError, SimulatorError
+from simulator.runs.plugins import Given, load_plugins
+from simulator.runs.result import Result
+from simulator.runs.results import load_result
+from simulator.runs.scenarios import load_scenario
+from simulator.store.checked import check_file, damaged
+from simulator.store.drafts import shown_path
+from simulator.store.store import MANIFEST, Store, read_manifest
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder of the store and its manifest."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @property
+    def is_run(self) -> bool:
+        """A run, or else a sweep, a comparison or a frontier."""
+        return "summary" in self.manifest
+
+
+def find(path: Path) -> Source:
+    """A whole result, sweep or comparison; SimulatorError says what is wrong with it."""
+    folder = path.parent if path.name == MANIFEST else path
+    try:
+        manifest = read_manifest(folder)
+    except MissingError:
+        what = f"it has no {MANIFEST}" if folder.is_dir() else "no such folder"
+        raise SimulatorError(f"{shown_path(folder)}: no result: {what}") from None
+    for name, known in manifest.get("files", {}).items():
+        try:
+            check_file(folder / name, known, content=True)
+        except MissingError:
+            raise damaged(folder / name, "the file is missing") from None
+    return Source(folder, manifest)
+
+
+def open_run(source: Source, plugins: Given) -> Result:
+    """The result of a run, with the problem that it was about."""
+    made_with = source.manifest["plugins"]
+    loaded = load_plugins(plugins) if made_with else None
+    if made_with and (loaded is None or loaded.sha256 != made_with["sha256"]):
+        names = " ".join(f"--plugin {name}" for name in made_with["references"])
+        what = "made with a plugin" if loaded is None else "made with another plugin, or before"
+        raise SimulatorError(f"{source.folder}: {what}: give {names}, as it was then")
+    scenario = load_scenario(source.folder / "scenario.yaml", plugins=loaded)
+    return load_result(Store(source.folder.parent), scenario, source.folder)

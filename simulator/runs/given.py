@@ -1,0 +1,112 @@
+"""What Python gives in the place of files: tables and graphs, written so that they read back.
+
+A scenario names files, and a result keeps copies of them.  Data frames and networkx graphs become
+such files, in a folder that lasts as long as this process, each named by the key that it stands
+for; ``inputs/`` of a stored result has them for good.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+
+from simulator.errors import ScenarioError
+from simulator.runs.plugins import Given, Plugins, load_plugins
+from simulator.scenario.files import scenario_values
+from simulator.scenario.messages import dotted
+from simulator.scenario.schema import Scenario
+from simulator.scenario.yaml_positions import KeyPath
+
+#: A scenario as Python may give it: a file, its content, or one that was read before.
+ScenarioLike = str | os.PathLike[str] | Mapping[str, Any] | Scenario
+
+
+def source_of(
+    scenario: ScenarioLike, plugins: Given = None
+) -> tuple[Path | dict[str, Any], Plugins | None]:
+    """A scenario's file or values, and its plugins."""
+    if isinstance(scenario, Scenario):
+        if plugins is not None:
+            raise ScenarioError("plugins: the scenario was read with its own; give them then")
+        return scenario_values(scenario), scenario.plugins
+    if isinstance(scenario, Mapping):
+        return with_files(scenario), load_plugins(plugins)
+    if isinstance(scenario, str | os.PathLike):
+        return Path(scenario), load_plugins(plugins)
+    raise ScenarioError(
+        "scenario: must be the path of a file, a dictionary or a Scenario "
+        f"(got a {type(scenario).__name__})"
+    )
+
+
+def with_files(values: Mapping[str, Any], at: KeyPath = ()) -> dict[str, Any]:
+    """The same values, with files for all tables and graphs; keys may be dotted."""
+    return {key: _given(value, (*at, *str(key).split("."))) for key, value in values.items()}
+
+
+def _given(value: Any, key: KeyPath) -> Any:
+    if isinstance(value, Mapping):
+        return with_files(value, key)
+    if isinstance(value, pd.DataFrame):
+        return _kept(f"{key[-1]}.csv", _table(value))
+    if isinstance(value, nx.Graph):
+        path = _kept("edges.csv", _edges(value, key))
+        return path if key[-1] == "file" else {"kind": "file", "file": path}
+    if key == ("task", "agents") and isinstance(value, list | tuple | pd.Index | pd.Series):
+        return _kept("agents.txt", "".join(f"{name}\n" for name in value))
+    if isinstance(value, list | tuple) and any(map(_is_table, value)):
+        return [_given(item, key) for item in value]  # values of a sweep
+    return value
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, pd.DataFrame | nx.Graph)
+
+
+def _table(table: pd.DataFrame) -> str:
+    """CSV with every number exact; an index with a name is a column too."""
+    if any(name is not None for name in table.index.names):
+        table = table.reset_index()
+    kinds = {name: kind.kind for name, kind in table.dtypes.items()}
+    # A narrow float's shortest text is another number when it is read as a wide one.
+    wide: dict[Any, Any] = {name: "float64" for name, kind in kinds.items() if kind == "f"}
+    wide |= {name: "int64" for name, kind in kinds.items() if kind == "b"}
+    return table.astype(wide).to_csv(index=False, lineterminator="\n")
+
+
+def _edges(graph: nx.Graph[Any], key: KeyPath) -> str:
+    """One ``agent,agent,weight`` a line; the weight of an edge without one is 1."""
+    if graph.is_directed() or graph.is_multigraph():
+        what = "directed" if graph.is_directed() else "a multigraph"
+        raise ScenarioError(f"{dotted(key)}: the graph is {what}; give an nx.Graph")
+    strange = [node for node in graph if set("#\r\n") & set(str(node))]
+    if strange:
+        raise ScenarioError(
+            f"{dotted(key)}: the agent {strange[0]!r} has a # or a line break in its name"
+        )
+    table = pd.DataFrame(graph.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
+    return table.to_csv(index=False, header=False, lineterminator="\n")
+
+
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Removed when Python ends."""
+    return tempfile.TemporaryDirectory(prefix="murmuration-given-")
+
+
+def _kept(name: str, text: str) -> str:
+    """The path of a file with this content; the same content is the same file."""
+    content = text.encode()
+    path = Path(_folder().name) / hashlib.sha256(content).hexdigest()[:16] / name
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(content)
+    return str(path)

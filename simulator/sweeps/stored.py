@@ -1,0 +1,73 @@
+"""Sweeps, comparisons and frontiers that are stored, read again to be shown or drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from simulator.errors import DamagedError
+from simulator.store.store import read_manifest
+from simulator.sweeps.comparison import Comparison
+from simulator.sweeps.frontier import Frontier
+from simulator.sweeps.sweep import Sweep
+
+
+def load_sweep(folder: Path) -> Sweep:
+    """What ``sweep`` or ``compare`` left in a folder, as it returned it."""
+    manifest = read_manifest(folder)
+    axes: dict[str, list[Any]] = manifest.get("axes", {})
+    names = [*axes, "value", "given", "first", "second"]
+
+    def table(name: str) -> pd.DataFrame:
+        return _table(folder / f"{name}.csv", names)
+
+    base: dict[str, Any] = {
+        "folder": folder,
+        "axes": axes,
+        "runs": table("runs"),
+        "summary": table("summary"),
+        "metrics": {kind: tuple(about) for kind, about in manifest.get("metrics", {}).items()},
+    }
+    what = manifest.get("what")
+    if what == "sweep":
+        return Sweep(**base, curves=table("curves"))
+    key, values = manifest.get("vary", ("", []))
+    if what == "compare":
+        tuned = (folder / "tuning.csv").exists()
+        return Comparison(
+            **base,
+            curves=table("curves"),
+            vary=(key, values),
+            pairs=table("pairs"),
+            speedup=table("speedup"),
+            tuning=table("tuning") if tuned else None,
+            notes=tuple(manifest["notes"]),
+        )
+    if what == "frontier":
+        return Frontier(**base, curves=pd.DataFrame(), vary=(key, values), points=table("frontier"))
+    raise DamagedError(f"{folder}: not a sweep, a comparison or a frontier of this version")
+
+
+def _table(path: Path, keys: list[str]) -> pd.DataFrame:
+    """A table with the swept values as they were: a number in a column of words is one again."""
+    try:
+        header = pd.read_csv(path, nrows=0).columns
+        as_text = dict.fromkeys((key for key in keys if key in header), str)
+        table = pd.read_csv(path, converters=as_text)
+    except (OSError, ValueError) as error:
+        raise DamagedError(f"{path}: cannot be read: {error}") from None
+    for key in as_text:
+        table[key] = [_value(text) for text in table[key]]
+    return table
+
+
+def _value(text: str) -> Any:
+    """A cell: a number where it looks like one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

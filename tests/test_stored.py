@@ -1,0 +1,128 @@
+"""What is stored, listed, shown and drawn again; and tables that fit a terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from simulator.cli.tables import Column, fitted, number
+from simulator.figures.style import Look, read_labels
+from simulator.store.store import Store
+
+TINY = """
+name: tiny
+task: {kind: mean_estimation, agents: 8}
+graph: {kind: gaussian_kernel, sigma: 0.5}
+algorithm: {kind: mp, alpha: 0.8}
+network: {latency: 50 ms}
+stop: {time: 5}
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory) -> Path:
+    """A folder with a run, a sweep and a comparison, without figures."""
+    from simulator import compare, sweep
+
+    folder = tmp_path_factory.mktemp("stored")
+    (folder / "tiny.yaml").write_text(TINY)
+    out = folder / "results"
+    how = {"seeds": 2, "jobs": 1, "out": out, "figures": False, "progress": False}
+    sweep(folder / "tiny.yaml", {"network.latency": ["10 ms", "1 s"]}, **how)
+    compare(folder / "tiny.yaml", target="distance=50%", limit_time="1 min", **how)
+    return folder
+
+
+def test_list_shows_what_is_there(stored, here):
+    done = here("list", cwd=stored)
+    assert done.returncode == 0, done.stderr
+    text = done.stdout
+    assert text.count("mp, async") == 6
+    assert text.count("mp, sync") == 2
+    assert "sweeps/tiny-" in text
+    assert here("list", "--out", "none", cwd=stored).stdout == "none: nothing is stored there\n"
+
+
+def test_show_is_what_the_command_printed(stored, here):
+    for folder in (stored / "results" / "sweeps").iterdir():
+        what = json.loads((folder / "manifest.json").read_text())["what"]
+        text = here("show", folder.name, cwd=stored).stdout
+        assert ("speed-up of async over sync" in text) == (what == "compare")
+        assert "10 ms" in text or what == "compare"  # as it was given
+    run = next(path for path in (stored / "results").iterdir() if path.name != "sweeps")
+    assert "tiny: mp, " in here("show", run, cwd=stored).stdout
+    wrong = here("show", "nothing", cwd=stored)
+    assert (wrong.returncode, "no result is stored there" in wrong.stderr) == (2, True)
+
+
+def test_draw_draws_again_without_computing(stored, here, monkeypatch):
+    monkeypatch.setattr("simulator.runs.run._run", None)
+    runs = [path for path in (stored / "results").iterdir() if path.name != "sweeps"]
+    options = ["--format", "pdf", "--width", 3.3, "--metric", "l2_error"]
+    done = here("draw", runs[0], *options, "--labels", "l2_error=my error", cwd=stored)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in runs[0].glob("*.*")} >= {"error.pdf", "models.pdf"}
+    assert Store(stored / "results").has_figures(runs[0])
+    to = stored / "figures"
+    folder, _ = sorted((stored / "results" / "sweeps").iterdir())
+    done = here("draw", folder, "--to", to, "--width", 3.3, cwd=stored)
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in to.iterdir()} < {"comparison.png", "curves.png"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--format", "jpg"], "--format jpg: unknown; allowed: png, pdf, svg"),
+        (["--metric", "accuracy"], "--metric accuracy: not in these runs; allowed: "),
+        (["--labels", "x"], "--labels x: expected KEY=WORDS"),
+        (["--width", "1"], "--width: must be 2 to 40 inches (got 1)"),
+    ],
+)
+def test_wrong_wishes(stored, here, options, message):
+    folder = next((stored / "results" / "sweeps").iterdir())
+    done = here("draw", folder, *options, cwd=stored)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+
+
+def test_labels():
+    assert read_labels(["network.drop=loss", "algorithm.mode=async=no barrier"]) == {
+        "network.drop": "loss",
+        "algorithm.mode=async": "no barrier",
+    }
+    look = Look(labels={"algorithm.mode=async": "no barrier"})
+    assert look.side("algorithm.mode", "async") == "no barrier"
+    assert look.side("algorithm.mode", "sync") == "rounds"
+
+
+# --- tables ---------------------------------------------------------------------------------------
+def printed(columns: list[Column], width: int) -> list[str]:
+    console = Console(width=width, highlight=False, soft_wrap=True, file=io.StringIO())
+    with console.capture() as captured:
+        for table in fitted(columns, width):
+            console.print(table)
+    return captured.get().splitlines()
+
+
+def test_tables_fit_and_cut_nothing():
+    names = ["network.latency.per_link.sigma", "communications to target", "final accuracy"]
+    names += ["time to target (s)", "bytes", "final L2 error", "final distance"]
+    columns = [Column(name, ["12,345 ± 1,234", "1"]) for name in names]
+    lines = printed(columns, 80)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    text = "".join("\n".join(lines).split())
+    assert "…" not in text
+    for piece in ("per_link", "sigma", "communications", "accuracy", "distance"):
+        assert piece in text
+    assert len(printed(columns[:2], 80)) == 3  # one table, with headings in one line
+
+
+def test_numbers_without_37_digits():
+    assert [number(2.3e36), number(-1.5e12), number(12345.6), number(0.0123456)] == [
+        *("2.3e36", "-1.5e12", "12,346", "0.01235"),
+    ]
