@@ -149,7 +149,7 @@ class RunningRule:
             return None
         a, b, gradient_steps = start.steps or (None, None, 0)
         data = start.X, start.y, start.offsets
-        return Attached(start.loss, *data, a, b, gradient_steps, start.clip)
+        return Attached(start.loss, *data, a, b, gradient_steps, clip=start.clip)
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
