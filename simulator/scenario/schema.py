@@ -335,7 +335,11 @@ def _default(metric: type[Metric]) -> Metric:
 
 
 def _rule_problems(scenario: Scenario) -> Problems:
-    """Rules that can't do with the task's loss."""
+    """Rules that can't do with the task's loss; budgets that must not be forgotten."""
+    private = getattr(scenario.algorithm, "privacy", None) is not None
+    if private and getattr(scenario.availability, "forget", False):
+        what = "an agent that forgets what it has spent would spend its budget again"
+        return [("availability.forget", f"{what}; with privacy it must be false")]
     rule, loss = scenario.algorithm.rule, getattr(scenario.task, "loss", None)
     if rule is None or loss is None or not rule.smooth_only or loss.curvature is not None:
         return []
