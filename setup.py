@@ -6,6 +6,8 @@ from setuptools import find_packages, setup
 SHIPPED = {
     "simulator.shipped.scenarios": "scenarios",
     "simulator.shipped.scenarios.data": "scenarios/data",
+    "simulator.shipped.scenarios.data.radon": "scenarios/data/radon",
+    "simulator.shipped.scenarios.data.states": "scenarios/data/states",
     "simulator.shipped.scenarios.paper": "scenarios/paper",
     "simulator.shipped.docs.examples": "docs/examples",
 }

@@ -23,7 +23,8 @@ class GossipAgent:
     """Ticks, contacts neighbours, handles one message at a time; the base of all protocols.
 
     Subclasses write ``tick`` and ``handle``.  A message that finds the agent busy waits in the
-    mailbox, in order of arrival.  ``edges`` are the agent's links.
+    mailbox, in order of arrival.  ``edges`` are the agent's links.  While the agent is off, its
+    clock goes on without effect, and computing pauses.
     """
 
     def __init__(
@@ -43,7 +44,10 @@ class GossipAgent:
         # The busiest calls, looked up once.
         self._put, self._refreshed, self.steps = world.send, world.refreshed, world.steps
         self._sheet, self._handled, self._ticked = world.sheets.take, world.handled, world.ticked
-        self.busy = False
+        self.on, self.busy = True, False
+        #: What is being computed, until when; how often that was interrupted, and what was left.
+        self._finish: Callable[[], None] | None = None
+        self._due, self._pauses, self._left = 0.0, 0, 0.0
         self.mailbox: deque[tuple[Message, int]] = deque()
 
     def start(self) -> None:
@@ -58,20 +62,49 @@ class GossipAgent:
             self.world.uniform,
             self.rate,
         )
-        if self.hello:
-            for edge in self.edges:
-                sheet = self._sheet()
-                self.steps.say_hello(self.number, sheet)
-                self._send(HELLO, edge, sheet)
+        if self.on:
+            self._say_hello()
         while True:
             yield timeout(gap() / rate)
             u = uniform()
-            if self.busy:
+            if self.busy or not self.on:
                 self.world.skipped(self.number)
             else:
                 self._ticked(self.number)
                 if self.edges:
                     self.tick(u)
+
+    def _say_hello(self) -> None:
+        """Once, if that is the start."""
+        if not self.hello:
+            return
+        self.hello = False
+        for edge in self.edges:
+            sheet = self._sheet()
+            self.steps.say_hello(self.number, sheet)
+            self._send(HELLO, edge, sheet)
+
+    def switch_off(self) -> None:
+        """Stop computing, for the time being."""
+        self.on = False
+        if self.busy:
+            self._pauses += 1
+            self._left = self._due - self.env.now
+
+    def switch_on(self, forget: bool) -> None:
+        """Go on computing, or forget everything; who was off at first says hello now."""
+        self.on = True
+        if forget:
+            self.mailbox.clear()
+            self.busy = False
+            self._forget()
+            self.world.renew(self.number)
+        elif self.busy:
+            self._end_in(self._left)
+        self._say_hello()
+
+    def _forget(self) -> None:
+        """What a protocol remembers of its links."""
 
     def _choose(self, u: float) -> int:
         """The link that u in [0, 1) picks: uniformly, or in proportion to the weights."""
@@ -114,14 +147,22 @@ class GossipAgent:
         if duration == 0.0:
             finish()
             return
+        self.busy, self._finish = True, finish
+        self._end_in(duration)
+
+    def _end_in(self, duration: float) -> None:
+        """Finish after so long, unless the agent is switched off before."""
+        pauses, self._due = self._pauses, self.env.now + duration
 
         def done(_: simpy.Event) -> None:
+            if pauses != self._pauses:
+                return
+            assert self._finish is not None
             self.busy = False
-            finish()
+            self._finish()
             while self.mailbox and not self.busy:
                 self._turn_to(*self.mailbox.popleft())
 
-        self.busy = True
         self.env.timeout(duration).callbacks.append(done)
 
     def _solve(self) -> None:
@@ -219,8 +260,13 @@ class SolvesThenAnswers(GossipAgent):
 
         self._compute(finish)
 
+    def _forget(self) -> None:
+        # Nobody takes an old reply for a new one.
+        self.versions = [version + 1 for version in self.versions]
+
     def _send(self, kind: int, edge: int, sheet: Sheet, answers: Message | None = None) -> None:
-        version = self.versions[edge - self.edges.start]
+        # The first messages belong to version 0 of their links.
+        version = 0 if kind == HELLO else self.versions[edge - self.edges.start]
         self._put(Message(kind, edge, sheet, version, self.env.now, answers))
 
     def handle(self, message: Message, edge: int) -> None:

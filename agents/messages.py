@@ -110,6 +110,9 @@ class Steps(Protocol):
     def introduce(self, i: int, k: int, model: Sheet) -> None:
         """Agent i takes in a hello."""
 
+    def renewed(self, i: int) -> None:
+        """Agent i has the model of its start again."""
+
     def say_hello(self, i: int, out: Sheet) -> None:
         """Write agent i's model."""
 
@@ -152,6 +155,9 @@ class World(Protocol):
 
     def solved(self, agent: int) -> None:
         """The agent has a new model."""
+
+    def renew(self, agent: int) -> None:
+        """The agent has forgotten everything but its data: its model and copies are as at first."""
 
     def round_done(self) -> None:
         """The agent has finished the current round."""

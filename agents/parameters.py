@@ -170,3 +170,10 @@ class TradeOff(Strict):
             assert self.mu is not None
             return self.mu
         return (1 - self.alpha) / self.alpha
+
+
+class Collaborative(TradeOff):
+    """Parameters of a rule on Q_CL."""
+
+    ridge: NonNegative = 0.0
+    """r ≥ 0 adds r‖θ‖² to the loss of every agent in Q_CL."""

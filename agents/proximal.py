@@ -412,10 +412,17 @@ def gradient_steps(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> None:
 
 
 def gradient_at(c: Any, d: Any, i: int, theta: Floats, out: Floats) -> None:
-    """out ← a (sub)gradient of L_i at θ."""
+    """out ← a (sub)gradient of L_i at θ, each point's part clipped to L1 norm ``clip`` > 0."""
     out[:] = 0.0
     for row in range(d.offsets[i], d.offsets[i + 1]):
         rate = slope(c, _dot(d.points[row], theta), d.targets[row])
+        if d.clip > 0.0:
+            size = 0.0
+            for x in range(d.p):
+                size += abs(d.points[row, x])
+            size *= abs(rate)
+            if size > d.clip:
+                rate *= d.clip / size
         for x in range(d.p):
             out[x] += rate * d.points[row, x]
 

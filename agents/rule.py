@@ -28,8 +28,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.losses.loss import Data, Loss
-from agents.parameters import Strict, TradeOff
+from agents.losses.loss import Data, Loss, curvatures
+from agents.parameters import Collaborative, Strict, TradeOff
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -88,17 +88,24 @@ class Start:
     #: The trade-off μ; NaN for rules without one.
     mu: float
     parameters: Any
+    #: λ of the fit's (λ/2)‖θ‖², 0 for losses that need none.
+    ridge: float = 0.0
     #: What ``proximal`` and ``gradients`` asked for.
     steps: tuple[Floats, Floats, int] | None = field(default=None, init=False)
     slopes: bool = field(default=False, init=False)
+    clip: float = field(default=0.0, init=False)
 
     def proximal(self, a: Floats, b: Floats, gradient_steps: int = 0) -> None:
         """Make ``prox`` available: argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), or a few steps to it."""
         self.steps = a, b, gradient_steps
 
-    def gradients(self) -> None:
-        """Make ``gradient`` available."""
-        self.slopes = True
+    def gradients(self, clip: float = 0.0) -> None:
+        """Make ``gradient`` available, each point's clipped to an L1 norm if that is above 0."""
+        self.slopes, self.clip = True, clip
+
+    def curvatures(self) -> Floats:
+        """Lipschitz constants of the gradients of the agents' smooth losses, (n,)."""
+        return curvatures(self.loss, self.X, self.y, self.offsets)
 
     def sum_over_links(self, values: Floats) -> Floats:
         """Σ over each agent's links, (n, …)."""
@@ -114,15 +121,20 @@ class Rule:
 
     kind: ClassVar[str]
     protocol: ClassVar[str] = ANSWER_THEN_SOLVE
-    #: The objective that the rule minimises, for the metrics that need an optimum.
+    #: What the rule minimises, for the metrics that need an optimum: Q_MP, Q_CL, or the loss of one
+    #: model for all (mp, cl, consensus).
     objective: ClassVar[str | None] = None
     #: How many vectors of length p a message holds: its payload is an array (vectors, p), or (p,)
     #: for a single one.
     vectors: ClassVar[int] = 1
     #: Does an agent tell all its neighbours the same?
     same_for_all: ClassVar[bool] = True
-    #: Starts besides own, hello, known, zero and normal.
-    more_starts: ClassVar[tuple[str, ...]] = ()
+    #: The starts that it allows; mp is another.
+    starts: ClassVar[tuple[str, ...]] = ("own", "hello", "known", "zero", "normal")
+    #: The modes that it has, the default first.
+    modes: ClassVar[tuple[str, ...]] = ("async", "sync")
+    #: Does it need a loss without kinks?
+    smooth_only: ClassVar[bool] = False
     #: The state: name → declaration.
     arrays: ClassVar[dict[str, Array]] = {}
 
@@ -149,6 +161,10 @@ class Rule:
     def solve(s: Any, i: int) -> None:  # noqa: N805
         """Compute a new model of agent i."""
         raise NotImplementedError
+
+    def columns(s: Any, parameters: Any) -> dict[str, Any]:  # noqa: N805
+        """After the run, more columns of agents.csv: name → an entry an agent."""
+        return {}
 
     #: None: the hello is absorbed like any other message; only where a message is one vector.
     introduce: ClassVar[Callable[..., None] | None] = None
@@ -179,6 +195,7 @@ __all__ = [
     "PROTOCOLS",
     "SOLVE_THEN_ANSWER",
     "TELL",
+    "Collaborative",
     "Data",
     "Floats",
     "Rule",

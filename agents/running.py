@@ -114,7 +114,7 @@ class RunningRule:
         n, p = start.models.shape
         links = len(start.neighbour)
         numbers = {"n": n, "p": p, "mu": start.mu, "links": links, "after_n": n + 1}
-        parameters = start.parameters
+        self._parameters = parameters = start.parameters
         numbers |= {
             name: getattr(parameters, name) for name in layout.numbers if name not in numbers
         }
@@ -147,7 +147,9 @@ class RunningRule:
         self._slopes = start.slopes
         if start.steps is None and not start.slopes:
             return None
-        return Attached(start.loss, start.X, start.y, start.offsets, *(start.steps or ()))
+        a, b, gradient_steps = start.steps or (None, None, 0)
+        data = start.X, start.y, start.offsets
+        return Attached(start.loss, *data, a, b, gradient_steps, clip=start.clip)
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
@@ -174,6 +176,25 @@ class RunningRule:
     def exhausted(self) -> int:
         """Solves that hit their limit."""
         return int(self.arrays["exhausted"].sum())
+
+    # --- forgetting -------------------------------------------------------------------------------
+    def remembered(self, fresh: RunningRule) -> list[tuple[Any, Any, bool]]:
+        """The arrays of agents and links, those of a fresh state, and whether links have them."""
+        own = [("models", False)]
+        own += [(n, a.over == "links") for n, a in self.rule.arrays.items() if a.over != "run"]
+        return [(self.arrays[name], fresh.arrays[name], links) for name, links in own]
+
+    def renew(self, i: int, links: range, fresh: RunningRule) -> None:
+        """Agent i is as in a fresh state again."""
+        for array, new, of_links in self.remembered(fresh):
+            if of_links:
+                array[links.start : links.stop] = new[links.start : links.stop]
+            else:
+                array[i] = new[i]
+
+    def columns(self) -> dict[str, Any]:
+        """More columns of agents.csv, of the state as it is now."""
+        return self.rule.columns(self.state, self._parameters)
 
     # --- from Python ------------------------------------------------------------------------------
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:

@@ -9,7 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 #: The place of a name is its spawn key: append, never reorder.
-NAMES = ("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates", "rule")
+NAMES = (
+    *("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates", "rule"),
+    *("availability", "on", "off", "sites"),
+)
 #: What ``problem_seed`` governs, where a scenario has one.
 PROBLEM = ("data", "graph")
 
@@ -26,6 +29,10 @@ class Streams:
     compute: np.random.Generator
     rates: np.random.Generator
     rule: np.random.Generator
+    availability: np.random.Generator
+    on: np.random.Generator
+    off: np.random.Generator
+    sites: np.random.Generator
 
     def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):

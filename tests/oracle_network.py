@@ -57,6 +57,71 @@ class Propagation(Copies):
         self.Theta[i, i] = (a * mean + (1 - a) * c * self.solitary[i]) / (a + (1 - a) * c)
 
 
+class Relaxation(Copies):
+    """djam: argmin D‖θ − v‖² + μ D (L_i(θ) + r‖θ‖²) by the oracles' own solvers."""
+
+    protocol = "answer, then solve"
+
+    def __init__(self, problem, algorithm):
+        super().__init__(problem, algorithm.start)
+        self.problem, self.mu = problem, getattr(algorithm, "trade_off", None)
+        self.ridge = getattr(algorithm, "ridge", None)
+
+    def data(self, i):
+        X, y = self.problem.data[i]
+        return np.ones((len(y), 1)) if X is None else X, y
+
+    def mean(self, i):
+        W = self.W[i]
+        return sum(W[k] / W.sum() * self.Theta[i, int(k)] for k in np.flatnonzero(W))
+
+    def solve(self, i):
+        D, (X, y) = self.W[i].sum(), self.data(i)
+        H = 2 * D * (1 + self.mu * self.ridge) * np.eye(self.problem.p)
+        solver = oracles.SOLVERS[self.problem.loss.kind]
+        self.Theta[i, i] = solver(H, 2 * D * self.mean(i), X, y, self.mu * D)
+
+    def gradient(self, i, theta):
+        """∇L_i."""
+        X, y = self.data(i)
+        s = X @ theta
+        slopes = {
+            "quadratic": lambda: 2 * (s - y),
+            "logistic": lambda: -y / (1 + np.exp(y * s)),
+        }
+        return X.T @ slopes[self.problem.loss.kind]()
+
+
+class Descent(Relaxation):
+    """cd: (1 − a) θ + a (v − (μ/2) ∇), where ∇ and ℓ are those of L_i + r‖θ‖²."""
+
+    protocol = "tell"
+
+    def solve(self, i):
+        X, _ = self.data(i)
+        bend = {"quadratic": 2.0, "logistic": 0.25}[self.problem.loss.kind]
+        ell = bend * np.linalg.eigvalsh(X.T @ X).max(initial=0.0) + 2 * self.ridge
+        a, theta = 1 / (1 + self.mu / 2 * ell), self.Theta[i, i]
+        gradient = self.gradient(i, theta) + 2 * self.ridge * theta
+        self.Theta[i, i] = (1 - a) * theta + a * (self.mean(i) - self.mu / 2 * gradient)
+
+
+class Averaging(Relaxation):
+    """dpsgd: Σ_j M_ij θ_j − γ (∇L_i + (λ/n) θ_i), M of Metropolis."""
+
+    def __init__(self, problem, algorithm, penalty):
+        super().__init__(problem, algorithm)
+        degrees = np.count_nonzero(self.W, axis=1)
+        self.M = (self.W > 0) / (1.0 + np.maximum.outer(degrees, degrees))
+        self.M += np.diag(1 - self.M.sum(axis=1))
+        self.step, self.decay = algorithm.step, penalty / problem.n
+
+    def solve(self, i):
+        mixed = sum(self.M[i, k] * self.Theta[i, int(k)] for k in np.flatnonzero(self.M[i]))
+        gradient = self.gradient(i, self.Theta[i, i]) + self.decay * self.Theta[i, i]
+        self.Theta[i, i] = mixed - self.step * gradient
+
+
 class Drifting(Copies):
     """The rule of tests/test_oracle_network.py: θ ← θ + u (½ solitary + ½ mean of copies − θ)."""
 

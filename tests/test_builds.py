@@ -9,10 +9,12 @@ import sys
 
 import numpy as np
 
-from simulator.runs.run import Result, run
+from simulator.runs import result
+from simulator.runs.result import Result
+from simulator.runs.run import run
 from tests.conftest import LINEAR, MEANS, ROOT, build
 
-COUNTS = ["communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+COUNTS = list(result.COUNTS)
 #: Runs that pass through all parts of an agent's life; ``build`` of the base named first.
 NETWORK = {"latency": {"kind": "exponential", "mean": 0.3}, "drop": 0.2, "bandwidth": 2000.0}
 RUNS = {

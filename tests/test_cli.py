@@ -63,7 +63,7 @@ def test_run_writes_a_complete_result_and_reuses_it(tiny, here):
     manifest = json.loads((folder / "manifest.json").read_text())
     summary = manifest["summary"]
     assert summary["communications"] == sum(
-        summary[name] for name in ("delivered", "dropped", "in_flight")
+        summary[name] for name in ("delivered", "dropped", "missed", "in_flight")
     )
     with np.load(folder / "models.npz") as arrays:
         assert arrays["models"].shape == (20, 1)

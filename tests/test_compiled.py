@@ -16,12 +16,13 @@ from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
 from simulator.errors import DivergenceError
-from simulator.runs.run import Result, run
+from simulator.runs.result import COUNTS, Result
+from simulator.runs.run import run
 from simulator.scenario.algorithm import NormalStart
 from simulator.scenario.schema import Scenario
 from tests.conftest import LINEAR, MEANS, build, problem_of
 
-EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+EXACT = ["time", *COUNTS]
 BURSTY = {
     "kind": "gilbert_elliott",
     "mean_good": 2.0,
@@ -294,11 +295,11 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
 
 def test_the_pool_hands_out_each_slot_once_and_grows():
     state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
-    arrays = messages.resize(state, 4, 2, ())
+    arrays = messages.resize(state, 4, 2, False, ())
     memory.attach(state, "slots", arrays[0], messages.SLOT, (4,))
     taken = [take(state[0]) for _ in range(3)]
     give_back(state[0], taken.pop(1))
-    arrays = messages.resize(state, 8, 2, arrays)
+    arrays = messages.resize(state, 8, 2, False, arrays)
     memory.attach(state, "slots", arrays[0], messages.SLOT, (8,))
     assert state["free_slots"] == 6
     taken += [take(state[0]) for _ in range(6)]

@@ -17,12 +17,13 @@ from agents.rule import TELL, Rule, per_agent, per_link, uniform
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins, schema_for
+from simulator.runs.result import COUNTS
 from simulator.runs.run import run, start_engine
 from simulator.seeds import Streams
 from tests import oracle_network
 from tests.conftest import LINEAR, MEANS, build
 
-EXACT = ["time", "communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes"]
+EXACT = ["time", *(name for name in COUNTS if name != "missed")]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
 PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
 
@@ -76,6 +77,13 @@ def simulate(scenario):
     problem, algorithm = build_problem(scenario, streams), scenario.algorithm
     if algorithm.kind == "mp":
         rule = oracle_network.Propagation(problem, algorithm.start, algorithm.trade_off)
+    elif algorithm.kind == "djam":
+        rule = oracle_network.Relaxation(problem, algorithm)
+    elif algorithm.kind == "cd":
+        rule = oracle_network.Descent(problem, algorithm)
+    elif algorithm.kind == "dpsgd":
+        penalty = 0.0 if problem.loss.kind == "quadratic" else scenario.task.ridge
+        rule = oracle_network.Averaging(problem, algorithm, penalty)
     elif algorithm.kind == "drifting":
         rule = oracle_network.Drifting(problem, algorithm.start, streams.rule)
     else:
@@ -180,6 +188,44 @@ def test_resending(base, timer):
     changes = {"algorithm__mode": "sync", "network": network, "stop": {"communications": 150}}
     last = assert_as_simulated(scenario_of(base, **changes, seed=6))
     assert (last["stale"] > 0) == (timer in (0.1, 0.25))
+
+
+FIELD = {
+    "djam on the hinge loss": (LINEAR, {"kind": "djam", "mu": 0.4}, "hinge"),
+    "djam with a ridge": (LINEAR, {"kind": "djam", "mu": 0.4, "ridge": 0.3}, "logistic"),
+    "djam on means": (MEANS, {"kind": "djam", "mu": 0.01}, None),
+    "cd": (LINEAR, {"kind": "cd", "mu": 0.4}, "logistic"),
+    "cd with a ridge": (LINEAR, {"kind": "cd", "mu": 0.4, "ridge": 0.3}, "logistic"),
+    "cd on means": (MEANS, {"kind": "cd", "mu": 0.01}, None),
+    "dpsgd": (LINEAR, {"kind": "dpsgd", "step": 0.2}, "logistic"),
+    "dpsgd on means": (MEANS, {"kind": "dpsgd", "step": 0.001}, None),
+}
+
+
+@pytest.mark.parametrize("start", ["own", "zero"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("case", FIELD.values(), ids=FIELD)
+def test_rules_of_the_field(case, mode, start):
+    """Their own recursions, with delay, loss and computing time."""
+    base, algorithm, loss = case
+    if algorithm["kind"] == "dpsgd" and mode == "async":
+        pytest.skip("has rounds only")
+    changes = {} if loss is None else {"task__loss": loss}
+    if loss is not None:
+        changes["task__samples"] = {"kind": "uniform", "low": 0, "high": 2}
+    scenario = build(
+        base,
+        **changes,
+        task__agents=5,
+        algorithm={**algorithm, "mode": mode, "start": start},
+        network={"latency": {"kind": "exponential", "mean": 0.5}, "drop": 0.3},
+        compute={"time": 0.1},
+        clock={"rate": 2.0},
+        stop={"time": 6.0},
+        record={"every": 0.7},
+        seed=8,
+    )
+    assert assert_as_simulated(scenario)["dropped"] > 5
 
 
 @pytest.mark.parametrize("loss", ["hinge", "absolute"])

@@ -247,7 +247,7 @@ def test_messages_are_conserved(network, mode, kind, start, compute, seed):
     )
     result = run(scenario)  # the engine asserts that in_flight is what its queue holds
     trace = result.trace
-    total = trace["delivered"] + trace["dropped"] + trace["in_flight"]
+    total = trace[["delivered", "dropped", "missed", "in_flight"]].sum(axis=1)
     assert (trace["communications"] == total).all()
     assert (trace[["communications", "delivered", "dropped", "stale"]].diff().dropna() >= 0).all(
         axis=None

@@ -313,7 +313,7 @@ def test_levels(write: Any, text: str, level: float | str) -> None:
             {"network.drp": 1},
             [
                 "--set network.drp: unknown key; did you mean 'drop'? "
-                "allowed: latency, drop, bandwidth, header, fifo, retransmit_after"
+                "allowed: latency, drop, bandwidth, header, fifo, retransmit_after, partitions"
             ],
         ),
         (
@@ -348,7 +348,7 @@ def test_levels(write: Any, text: str, level: float | str) -> None:
             {"compute.time.mean": 1},
             [
                 "--set compute.time.mean: compute.time.kind: missing key; "
-                "expected constant, uniform, exponential, lognormal, pareto or empirical"
+                "expected constant, uniform, exponential, lognormal, pareto, empirical or column"
             ],
         ),
         ({"seed": float("nan")}, ["--set seed: must be a finite number (got nan)"]),
@@ -389,7 +389,7 @@ def test_rules_of_a_plugin(write: Any) -> None:
     (line,) = errors(path, plugins=averaging)
     assert line == (
         "3:19: algorithm.kind: unknown kind (got 'averagin'); did you mean 'averaging'? "
-        "allowed: admm, mp, averaging, solitary, consensus, "
+        "allowed: admm, cd, djam, dpsgd, mp, averaging, solitary, consensus, "
         "and what a plugin adds (--plugin FILE_OR_MODULE)"
     )
 

@@ -23,7 +23,8 @@ def test_a_short_run(file):
     result = run(load_scenario(file, {"stop.communications": 4000}))
     trace = result.trace
     assert (
-        trace["communications"] == trace[["delivered", "dropped", "in_flight"]].sum(axis=1)
+        trace["communications"]
+        == trace[["delivered", "dropped", "missed", "in_flight"]].sum(axis=1)
     ).all()
     assert trace["communications"].iloc[-1] >= 1000
     assert np.isfinite(result.models).all()
@@ -53,3 +54,11 @@ def test_stations_help_each_other():
     assert table.loc["Cedar Point", "accuracy_optimum"] > 0.6
     metrics = result.summary["metrics"]
     assert metrics["optimum"]["accuracy"] > metrics["solitary"]["accuracy"]
+
+
+@pytest.mark.parametrize("name", ["radon", "states"])
+def test_neighbours_help_on_real_data(name):
+    """On held-out points: the optimum of Q_CL, then solitary models and one model for all."""
+    result = run(load_scenario(SHIPPED / f"{name}.yaml", {"stop": {"communications": 1}}))
+    errors = {stage: row["test_error"] for stage, row in result.summary["metrics"].items()}
+    assert errors["optimum"] < min(errors["solitary"], errors["consensus"])

@@ -18,6 +18,7 @@ class Absolute(Kinked):
 
     kind: Literal["absolute"] = "absolute"
     low = -1.0
+    ridged = False
 
     def value(self, s: float, y: float) -> float:
         """|s − y|."""

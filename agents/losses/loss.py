@@ -41,6 +41,8 @@ class Data(NamedTuple):
     steps: int
     #: Kinked: the least dual variable is this many times b.
     low: float
+    #: The greatest L1 norm of one point's part of the gradient; 0: no limit.
+    clip: float
     #: The points (M, p) and their targets (M); agent i's are offsets[i] … offsets[i + 1] − 1.
     points: Floats
     targets: Floats
@@ -74,6 +76,8 @@ class Loss(Strict):
     labels: ClassVar[bool] = False
     #: Can L fall for ever along a direction, so that there may be no minimiser?
     runs_away: ClassVar[bool] = False
+    #: Is the ridge a part of the fit?  Not where the loss has a minimiser without it.
+    ridged: ClassVar[bool] = True
     #: Is the device's own method too slow for everybody's points at once?
     slow_on_many: ClassVar[bool] = False
 
@@ -229,13 +233,15 @@ class Attached:
         a: Floats | None = None,
         b: Floats | None = None,
         gradient_steps: int = 0,
+        *,
+        clip: float = 0.0,
     ):
         from agents import compiling
 
         points, offsets = design(X, y), offsets.astype(np.int64)
         n, p = len(offsets) - 1, points.shape[1]
         given: dict[str, Any] = {"points": points, "targets": np.ascontiguousarray(y, dtype=float)}
-        given |= {"p": p, "offsets": offsets, "steps": gradient_steps}
+        given |= {"p": p, "offsets": offsets, "steps": gradient_steps, "clip": clip}
         if a is not None and b is not None:
             given |= {"a": a, "b": b}
             given |= (
@@ -294,7 +300,7 @@ class Attached:
         return verdict
 
 
-_NUMBERS = {"p": int, "steps": int, "low": float, "n": int, "n1": int, "M": int}
+_NUMBERS = {"p": int, "steps": int, "low": float, "clip": float, "n": int, "n1": int, "M": int}
 _NUMBERS |= dict.fromkeys(("na", "Md", "Mz", "G", "g1", "nq", "nl", "C"), int)
 _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "points": (float, ("M", "p")),
@@ -317,12 +323,12 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 def _filled(given: dict[str, Any], n: int, p: int, points: int) -> tuple[dict[str, Any], ...]:
     """All numbers and arrays of a record; what a loss has no use for is empty."""
     exact = "Z" in given or "dual" in given
-    numbers = {"p": p, "steps": 0, "low": 0.0, "n": n, "n1": n + 1, "M": points}
+    numbers = {"p": p, "steps": 0, "low": 0.0, "clip": 0.0, "n": n, "n1": n + 1, "M": points}
     numbers |= {"na": n if "a" in given else 0, "Md": points if exact else 0}
     numbers |= {"Mz": points if "Z" in given else 0, "G": len(given.get("grams", ()))}
     numbers |= {"g1": n + 1 if "Z" in given else 0, "nq": n if "shrink" in given else 0}
     numbers |= {"nl": n if "lengths" in given else 0, "C": len(given["constants"])}
-    numbers |= {name: given[name] for name in ("steps", "low") if name in given}
+    numbers |= {name: given[name] for name in ("steps", "low", "clip") if name in given}
     arrays: dict[str, Any] = {}
     for name, (kind, shape) in _ARRAYS.items():
         sizes = tuple(axis if isinstance(axis, int) else int(numbers[axis]) for axis in shape)
@@ -367,15 +373,21 @@ def functions_of(loss: type[Loss]) -> Any:
     )
 
 
+def curvatures(loss: Loss, X: Floats | None, y: Floats, offsets: Indices) -> Floats:
+    """Lip of each agent's smooth loss, the Lipschitz constant of ∇L_i: κ λ_max(X_iᵀX_i), (n,)."""
+    assert loss.curvature is not None
+    points = design(X, y)
+    return np.array(
+        [
+            loss.curvature * np.linalg.norm(points[low:high], 2) ** 2 if high > low else 0.0
+            for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ]
+    )
+
+
 def _step_lengths(loss: Loss, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
     """1/(a + b·Lip), Lip the Lipschitz constant of ∇L_i; 0 where the loss has kinks."""
     if loss.curvature is None:
         return np.zeros(len(a))
-    lipschitz = np.array(
-        [
-            loss.curvature * np.linalg.norm(X[low:high], 2) ** 2 if high > low else 0.0
-            for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        ]
-    )
-    scale = a + b * lipschitz
+    scale = a + b * curvatures(loss, X, np.empty(0), offsets)
     return np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

@@ -15,6 +15,7 @@ class Quadratic(Loss):
 
     kind: Literal["quadratic"] = "quadratic"
     curvature = 2.0
+    ridged = False
 
     def value(self, s: float, y: float) -> float:
         """(s − y)²."""

@@ -10,10 +10,10 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from agents.parameters import Positive, Strict, report
 from agents.rule import (
     SOLVE_THEN_ANSWER,
+    Collaborative,
     Floats,
     Rule,
     Start,
-    TradeOff,
     per_agent,
     per_link,
     prox,
@@ -53,13 +53,13 @@ class CollaborativeADMM(Rule):
         a = Σ_j κ_j + ρ |N_i|,    v = (Σ_j κ_j u_j + ρ Σ_j w_j) / a.
 
     The sum in v is kept up to date by difference, so an exchange costs O(p) and one proximal
-    step, whatever the degree.
+    step, whatever the degree.  A ridge r adds 2 μ r D_ii to a, and changes nothing else.
     """
 
     kind, protocol, objective = "admm", SOLVE_THEN_ANSWER, "cl"
-    vectors, same_for_all, more_starts = 4, False, ("mp",)
+    vectors, same_for_all, starts = 4, False, (*Rule.starts, "mp")
 
-    class Parameters(TradeOff):
+    class Parameters(Collaborative):
         """Keys of ``algorithm`` for collaborative learning."""
 
         rho: Positive = 1.0
@@ -91,6 +91,7 @@ class CollaborativeADMM(Rule):
         s.link[:, Z_J] = start.copies
         s.pull = start.sum_over_links(kappa[:, None] * s.link[:, Z_J] + rho * s.link[:, Z_I])
         s.a = start.sum_over_links(kappa) + rho * degrees
+        s.a += 2.0 * start.mu * start.parameters.ridge * start.D
         start.proximal(s.a, start.mu * start.D, getattr(steps, "gradient_steps", 0))
 
     def solve(s: Any, i: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
+from simulator.engines.places import column_of, fixed_latency, sites_of
+from simulator.engines.presence import Cuts, Presence, cuts, presence
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
 from simulator.scenario.laws import Law
+from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
@@ -45,6 +49,11 @@ class Setup:
     #: The first models (n, p) and copies (edges, p).
     models: Floats
     copies: Floats
+    #: Comings and goings, and partitions, if there are any.
+    presence: Presence | None = None
+    cuts: Cuts | None = None
+    #: The number of each agent's site, where there are any.
+    sites: NDArray[np.int64] | None = None
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -67,6 +76,20 @@ class Setup:
 
     def start(self) -> Start:
         """What the rule starts from."""
+        return self._start(self.models, self.copies)
+
+    def fresh_start(self) -> Start:
+        """What an agent that has forgotten everything starts from again: its data alone.
+
+        The arbitrary starts have their first numbers again.
+        """
+        start = self.scenario.algorithm.start
+        if start == "zero" or isinstance(start, NormalStart):
+            return self._start(self.models.copy(), self.copies.copy())
+        solitary = self.problem.solitary
+        return self._start(solitary.copy(), solitary[self.owners])
+
+    def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm
         return Start(
             first=self.indptr,
@@ -75,14 +98,15 @@ class Setup:
             D=problem.D,
             confidence=problem.confidence,
             solitary=problem.solitary,
-            models=self.models,
-            copies=self.copies,
+            models=models,
+            copies=copies,
             loss=problem.loss,
             X=problem.data.X,
             y=problem.data.y,
             offsets=problem.data.offsets,
             mu=getattr(algorithm, "trade_off", float("nan")),
             parameters=algorithm,
+            ridge=getattr(self.scenario.task, "ridge", 0.0) if problem.loss.ridged else 0.0,
         )
 
 
@@ -93,14 +117,22 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
     factors, latency factors of the links.
     """
     rng, n = streams.rates, problem.n
-    rates = _per_agent(scenario.clock.rate, rng, n, "clock.rate")
-    latency_factors = _factors(
-        getattr(scenario.network.latency, "per_agent", None), rng, n, "network.latency"
-    )
-    compute_factors = _factors(
-        getattr(scenario.compute.time, "per_agent", None), rng, n, "compute.time"
-    )
+    own = partial(_of_agents, rng=rng, problem=problem)
+    latency, computing = scenario.network.latency, scenario.compute.time
+    rates = own(scenario.clock.rate, "clock.rate")
+    assert rates is not None
+    latency_factors = own(getattr(latency, "per_agent", None), "network.latency.per_agent")
+    compute_factors = own(getattr(computing, "per_agent", None), "compute.time.per_agent")
+    if isinstance(computing, Column):
+        times = column_of(problem, computing.column, "compute.time.column")
+        compute_factors = times if compute_factors is None else times * compute_factors
     link_factors = _link_factors(scenario, problem, rng)
+    sites = sites_of(scenario, problem, streams)
+    owners = np.repeat(np.arange(n, dtype=np.int64), np.diff(problem.W.indptr))
+    ends = owners, problem.W.indices.astype(np.int64)
+    fixed = fixed_latency(scenario, problem, sites, ends)
+    if fixed is not None:
+        link_factors = fixed if link_factors is None else fixed * link_factors
     models, copies = first_models(scenario, problem, streams.data)
     W = problem.W
     return Setup(
@@ -117,11 +149,21 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         compute_factors=compute_factors,
         models=models,
         copies=copies,
+        presence=presence(scenario, problem, streams),
+        cuts=cuts(scenario, problem, streams, sites),
+        sites=sites,
     )
 
 
-def _factors(law: Law[Any] | None, rng: np.random.Generator, n: int, key: str) -> Floats | None:
-    return None if law is None else _per_agent(law, rng, n, f"{key}.per_agent")
+def _of_agents(
+    law: Law[Any] | None, key: str, *, rng: np.random.Generator, problem: Problem
+) -> Floats | None:
+    """A number for each agent: from a law, or from a column of the user's file."""
+    if law is None:
+        return None
+    if isinstance(law, Column):
+        return column_of(problem, law.column, f"{key}.column")
+    return _per_agent(law, rng, problem.n, key)
 
 
 def _link_factors(scenario: Scenario, problem: Problem, rng: np.random.Generator) -> Floats | None:

@@ -110,6 +110,10 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
             if look.narrow or row == len(names) - 1:
                 axis.set_xlabel(text)
             axis.set_ylabel(look.metric_label(name, labels))
+        for number, cut in enumerate(result.scenario.network.partitions):
+            end = min(cut.until, float(trace["time"].iloc[-1]))
+            label = None if number else "partition"
+            axes[0].axvspan(min(cut.begin, end), end, color="0.9", label=label)
         if not look.narrow:
             axes[1].sharey(axes[0])
             axes[1].set_ylabel("")

@@ -56,6 +56,7 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
         vectors=material.vectors,
         names=names,
         notes=() if remark is None else (remark,),
+        about=material.about,
     )
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from agents.losses import Loss
+
+if TYPE_CHECKING:
+    from simulator.problem.tables import Table
 
 Floats = NDArray[np.float64]
 Point = tuple[Floats | None, Floats]
@@ -65,6 +69,8 @@ class Problem:
     names: list[str]
     #: Remarks for the user, such as "the graph falls into 2 parts".
     notes: tuple[str, ...] = ()
+    #: The user's table of agents, one row each in their order, where there is one.
+    about: Table | None = None
 
     @property
     def n(self) -> int:

@@ -199,6 +199,15 @@ def listed(path: Path) -> list[str]:
     return list(seen)
 
 
+def only_once(table: Table) -> list[str]:
+    """The agents of a table, in its order, each of which has one row."""
+    names = table.cells[table.agent]
+    again = np.flatnonzero(names.duplicated())
+    if len(again):
+        raise table.fail(again[0], table.agent, "is there twice; each agent has one row")
+    return [str(name) for name in names]
+
+
 def one_row_an_agent(table: Table, names: Sequence[str], features: list[str] | None) -> Floats:
     """Vectors (n, d), or with ``features`` models (n, p) in the order of the features.
 

@@ -127,10 +127,11 @@ def _sent_by_ticks(setup: Setup) -> float:
 
 
 def _least_communications(setup: Setup) -> float:
-    """Of a run that stops by time, in the mean; 0 where ticks may find agents busy."""
+    """Of a run that stops by time, in the mean; 0 where ticks may find agents busy or off."""
     scenario = setup.scenario
     assert scenario.stop.time is not None
-    if scenario.algorithm.mode == "sync" or scenario.compute.time.mean_value > 0:
+    busy = scenario.compute.time.mean_value > 0 or setup.presence is not None
+    if scenario.algorithm.mode == "sync" or busy:
         return 0.0
     linked = np.diff(setup.indptr) > 0
     return float(setup.rates[linked].sum()) * scenario.stop.time

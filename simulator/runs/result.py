@@ -17,6 +17,17 @@ from simulator.store.history import History, Keeper
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]
+#: The counts of a sample, in their order.
+COUNTS = (
+    "communications",
+    "delivered",
+    "dropped",
+    "missed",
+    "in_flight",
+    "stale",
+    "skipped",
+    "bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ def finish(
     target: Target | None = None,
     reached: tuple[float, int] | None = None,
     exhausted: int = 0,
+    columns: dict[str, Any] | None = None,
     events: EventsFile | None = None,
     keeper: Keeper | None = None,
 ) -> Result:
@@ -84,7 +96,7 @@ def finish(
     ]
     if overflowed:
         metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
-    counts = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
+    counts = COUNTS
     summary: dict[str, Any] = {
         "name": scenario.name,
         "algorithm": scenario.algorithm.kind,
@@ -114,7 +126,7 @@ def finish(
         scenario=scenario,
         problem=problem,
         trace=pd.DataFrame(rows),
-        agents=_agents_table(problem, metrics, models),
+        agents=_agents_table(problem, metrics, models).assign(**(columns or {})),
         summary=summary,
         models=models,
         optimum=metrics.optimum,

@@ -20,9 +20,10 @@ from simulator.engines.watch import Watch
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
+from simulator.problem.tables import listing
 from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given, place_in
-from simulator.runs.result import Result, Row, finish
+from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
 from simulator.seeds import Streams
@@ -100,6 +101,10 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         rows = _advance(scenario, engine, metrics, target, watch, keeper, progress)
         engine.flush()
     engine.check()
+    if engine.is_stuck:
+        absent = [problem.names[i] for i in engine.absent()]
+        who = f"{listing(absent)} did not come back" if absent else "nobody can go on"
+        metrics.notes += (f"the last round could not end: agent {who}",)
     reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
     return finish(
         scenario,
@@ -111,6 +116,7 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         target=target,
         reached=reached,
         exhausted=engine.exhausted,
+        columns=engine.rule.columns(),
         events=events,
         keeper=keeper,
     )
@@ -135,8 +141,7 @@ def _silent_run(
 ) -> Result:
     """A run in which nobody sends: one sample, which meets the target or never does."""
     target = _target(scenario, metrics, models)
-    names = ("communications", "delivered", "dropped", "in_flight", "stale", "skipped", "bytes")
-    counts = dict.fromkeys(names, 0)
+    counts = dict.fromkeys(COUNTS, 0)
     rows: list[Row] = [{"time": 0.0, **counts, **metrics.measure(models), "staleness": 0.0}]
     reached = _reached_at_sample(rows, target)
     keeper = Keeper() if scenario.record.models else None

@@ -37,10 +37,9 @@ def _start_tag(value: Any) -> Any:
 
 def _start(rule: type[Rule]) -> Any:
     """The starts that a rule allows."""
-    plain: Any = Literal["own", "hello", "known", "zero"]
+    plain: Any = Literal.__getitem__(tuple(name for name in rule.starts if name != "normal"))
     blocks: Any = Annotated[NormalStart, Tag("normal")]
-    if "mp" in rule.more_starts:
-        plain = Literal["own", "hello", "known", "zero", "mp"]
+    if "mp" in rule.starts:
         blocks = blocks | Annotated[PropagatedStart, Tag("mp")]
     return Annotated[Annotated[plain, Tag("name")] | blocks, Discriminator(_start_tag)]
 
@@ -110,6 +109,10 @@ def _block_of(rule: type[Rule]) -> type[Algorithm]:
         "kind": (Literal[rule.kind], rule.kind),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
+    if rule.modes != Rule.modes:
+        text = f"{rule.kind} has this one alone."
+        modes: Any = Literal.__getitem__(rule.modes)
+        fields["mode"] = (modes, Field(default=rule.modes[0], description=text))
     # Fields come in the order of the bases from the last to the first: a rule's own last.
     bases: Any = (rule.Parameters, Exchanges)
     made: Any = create_model

@@ -20,7 +20,7 @@ from agents.parameters import MOST, Positive, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.machine import require_readable
 from simulator.scenario.choice import one_of
-from simulator.scenario.quantities import InputFile, Seconds
+from simulator.scenario.quantities import InputFile, PositiveSeconds, Seconds
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
@@ -49,6 +49,20 @@ class Law(Strict, Generic[Q]):
 
         return draw
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Draws with chances in proportion to their length: stays that a random instant falls into.
+
+        Only where a law is one of stays (``availability``).
+        """
+        raise ScenarioError(
+            f"the law {self.kind} has no length-weighted draws: it is not for stays"
+        )
+
+    @property
+    def drawn(self) -> Law[Any]:
+        """What is drawn of it at every use; the rest is factors that are fixed before the run."""
+        return self
+
     @property
     def mean_value(self) -> float:
         """The expectation."""
@@ -70,6 +84,10 @@ class Constant(Law[Q]):
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``value``, without using the generator."""
         return np.full(size, self.value, dtype=float)
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """``value``."""
+        return self.draw(rng, size)
 
     @property
     def mean_value(self) -> float:
@@ -101,6 +119,11 @@ class Uniform(Law[Q]):
         """Uniform draws."""
         return rng.uniform(*self.parameters(), size)
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """The square is uniform."""
+        low, high = self.parameters()
+        return np.sqrt(rng.uniform(low * low, high * high, size))
+
     def parameters(self) -> tuple[float, float]:
         """``(low, high)``."""
         return float(self.low), float(self.high)  # type: ignore[arg-type]
@@ -128,6 +151,10 @@ class Exponential(Law[Q]):
         """Exponential draws."""
         return rng.exponential(self.mean_value, size)
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """The sum of two of them: what has passed, and what is to come."""
+        return rng.gamma(2.0, self.mean_value, size)
+
     @property
     def mean_value(self) -> float:
         """``mean``."""
@@ -154,6 +181,11 @@ class Lognormal(Law[Q]):
         if self.mean_value == 0:
             return np.zeros(size)
         return rng.lognormal(*self.parameters(), size)
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Lognormal too, with σ² more in the mean of the logarithm."""
+        log, sigma = self.parameters()
+        return rng.lognormal(log + sigma**2, sigma, size)
 
     def parameters(self) -> tuple[float, float]:
         """``(ln mean − sigma²/2, sigma)``: mean and spread of the logarithm."""
@@ -185,6 +217,11 @@ class Pareto(Law[Q]):
         """Pareto draws: NumPy's are Lomax, so shift by one and scale."""
         shape, least = self.parameters()
         return (rng.pareto(shape, size) + 1.0) * least
+
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """Pareto too, with a shape less by 1."""
+        shape, least = self.parameters()
+        return (rng.pareto(shape - 1.0, size) + 1.0) * least
 
     def parameters(self) -> tuple[float, float]:
         """``(shape, least value)``."""
@@ -258,6 +295,13 @@ class Empirical(Law[Q]):
         values = self.values()
         return lambda size: values[pick(rng.random(size), len(values))]
 
+    def weighted(self, rng: np.random.Generator, size: int) -> Floats:
+        """A line is picked in proportion to its number."""
+        values = self.values()
+        upto = np.cumsum(values)
+        places = np.searchsorted(upto, rng.random(size) * upto[-1], side="right")
+        return values[np.minimum(places, len(values) - 1)]
+
     @property
     def mean_value(self) -> float:
         """The mean of the file's numbers."""
@@ -310,14 +354,16 @@ _PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: wh
 _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
 
 
+def _over(law: type[Law[Any]], numbers: Any, name: str) -> Any:
+    """A law over such numbers, with a name and a text for the schema."""
+    made = create_model(f"{law.__name__}{name}", __base__=law[numbers])  # type: ignore[index]
+    made.__doc__ = law.__doc__
+    return made
+
+
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    factors = []
-    for law in laws:
-        made = create_model(f"{law.__name__}Factor", __base__=law[Positive])  # type: ignore[index]
-        made.__doc__ = law.__doc__
-        factors.append(made)
-    choice = one_of(factors)
+    choice = one_of([_over(law, Positive, "Factor") for law in laws])
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),
@@ -325,19 +371,39 @@ def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     ]
 
 
-def time_law(laws: Iterable[type[Law[Any]]], *, of_links: bool = False) -> Any:
-    """The type of a time: a number, perhaps with a unit, or a law; with factors per agent."""
-    laws = list(laws)
-    factors = factor_law(laws) | None
-    fields: dict[str, Any] = {"per_agent": (factors, Field(default=None, description=_PER_AGENT))}
+def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
+    """The type of a stay: a time above 0, perhaps with a unit, or a law of such times."""
+    choice = one_of([_over(law, PositiveSeconds, "Stay") for law in laws])
+    return Annotated[
+        choice,
+        AfterValidator(_holds_no_zero),
+        BeforeValidator(_plain_is_constant, json_schema_input_type=PositiveSeconds | choice),
+    ]
+
+
+def time_law(
+    laws: Iterable[type[Law[Any]]],
+    *,
+    by_agent: Any,
+    by_link: Any = None,
+    more: Iterable[type[Law[Any]]] = (),
+) -> Any:
+    """The type of a time: a number, perhaps with a unit, or a law; with factors per agent.
+
+    ``by_agent`` and, of latencies, ``by_link`` are the types of the factors; ``more`` are laws
+    whose scale is in seconds already.
+    """
+    fields: dict[str, Any] = {
+        "per_agent": (by_agent | None, Field(default=None, description=_PER_AGENT))
+    }
     base: type[Strict] = Straggling
-    if of_links:
-        fields["per_link"] = (factors, Field(default=None, description=_PER_LINK))
+    if by_link is not None:
+        fields["per_link"] = (by_link | None, Field(default=None, description=_PER_LINK))
         base = Lingering
-    suffix = "Latency" if of_links else "Time"
+    suffix = "Latency" if by_link is not None else "Time"
     timed = []
-    for law in laws:
-        model = law[Seconds]  # type: ignore[index]
+    for law in [*laws, *more]:
+        model = law if law in more else law[Seconds]  # type: ignore[index]
         made = create_model(f"{law.__name__}{suffix}", __base__=(base, model), **fields)
         made.__doc__ = law.__doc__
         timed.append(made)

@@ -69,6 +69,15 @@ BytesPerSecond = Annotated[
     _schema(_BANDWIDTH, "1 MB/s", {"exclusiveMinimum": 0}),
 ]
 
+_SPEED = {"km/s": 1.0, "m/s": 1e-3}
+KilometresPerSecond = Annotated[
+    float,
+    _with_unit(_SPEED, "200000 km/s"),
+    Field(gt=0),
+    sane,
+    _schema(_SPEED, "200000 km/s", {"exclusiveMinimum": 0}),
+]
+
 
 def _input_file(value: Any, info: ValidationInfo) -> Path:
     """A path relative to the scenario's folder (the validation context's ``folder``)."""

@@ -29,7 +29,9 @@ from agents.parameters import Count, Probability, Strict, report
 from simulator.scenario.algorithm import Algorithm, Baseline, algorithm_type, blocks
 from simulator.scenario.choice import kind_of, one_of
 from simulator.scenario.kinds import Graph, Kinds, Metric, Problems, Task
-from simulator.scenario.laws import Law, factor_law, time_law
+from simulator.scenario.laws import Law, factor_law, stay_law, time_law
+from simulator.scenario.living import Availability, Cut, OnOff, Partition, Sites, Traced, overlaps
+from simulator.scenario.places import BySite, geographic, with_column
 from simulator.scenario.quantities import BytesPerSecond, PositiveSeconds
 
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
@@ -106,6 +108,13 @@ class Network(Strict):
     """In rounds, what has not arrived so long after it left the uplink is sent again; never waits
     for ever.  Gossip sends nothing again, and may have the key so that both modes can be compared
     on one scenario."""
+    partitions: list[Cut] = Field(default=[])
+    """Times in which the network is in several parts."""
+
+    @model_validator(mode="after")
+    def _one_after_another(self) -> Self:
+        report([(f"partitions.{key}", what) for key, what in overlaps(self.partitions)])
+        return self
 
     @property
     def timer(self) -> float:
@@ -254,6 +263,9 @@ class Scenario(Strict):
     clock: Clock
     network: Network
     compute: Compute
+    availability: Availability | None = None
+    sites: Sites | None = None
+    """Where the agents are."""
     stop: Stop
     record: Record = Record()
 
@@ -308,8 +320,10 @@ class Scenario(Strict):
         report(
             [(f"graph.{key}", what) for key, what in self.graph.problems(self.task)]
             + [(f"task.{key}", what) for key, what in self.task.problems()]
+            + _rule_problems(self)
             + _stop_problems(self)
             + _round_problems(self)
+            + _living_problems(self)
             + _record_problems(self)
         )
         return self
@@ -318,6 +332,19 @@ class Scenario(Strict):
 def _default(metric: type[Metric]) -> Metric:
     """A metric with its default parameters."""
     return metric.model_construct(kind=kind_of(metric))
+
+
+def _rule_problems(scenario: Scenario) -> Problems:
+    """Rules that can't do with the task's loss; budgets that must not be forgotten."""
+    private = getattr(scenario.algorithm, "privacy", None) is not None
+    if private and getattr(scenario.availability, "forget", False):
+        what = "an agent that forgets what it has spent would spend its budget again"
+        return [("availability.forget", f"{what}; with privacy it must be false")]
+    rule, loss = scenario.algorithm.rule, getattr(scenario.task, "loss", None)
+    if rule is None or loss is None or not rule.smooth_only or loss.curvature is not None:
+        return []
+    what = f"{rule.kind} needs a loss without kinks, like logistic or quadratic (got {loss.kind})"
+    return [("algorithm.kind", what)]
 
 
 def _stop_problems(scenario: Scenario) -> Problems:
@@ -375,6 +402,33 @@ def _round_problems(scenario: Scenario) -> Problems:
             f"{stop.time or longest:g} s, and lost messages would be sent again for ever"
         )
         problems.append(("network.retransmit_after", what))
+    return problems
+
+
+def _living_problems(scenario: Scenario) -> Problems:
+    """Comings and goings with which a run would never end, and sites that nobody knows."""
+    network, stop, availability = scenario.network, scenario.stop, scenario.availability
+    problems = []
+    if scenario.algorithm.mode == "sync" and math.isinf(network.timer):
+        for key, given in (("availability", availability), ("partitions", network.partitions)):
+            if given:
+                what = f"what is lost must be sent again, or a round never ends: {key} needs a time"
+                problems.append(("network.retransmit_after", what))
+    if isinstance(availability, OnOff):
+        for name in ("on", "off"):
+            law = getattr(availability, name)
+            if stop.time is not None and stands_still(law.mean_value, stop.time):
+                what = f"so short that the clock cannot advance by it after {stop.time:g} s"
+                problems.append((f"availability.{name}", what))
+    elif availability is not None and stop.time is None and scenario.algorithm.mode == "async":
+        what = "with a trace all agents may be off for ever: give stop.time as well"
+        problems.append(("availability.kind", what))
+    if isinstance(network.latency, BySite) and scenario.sites is None:
+        problems.append(("network.latency", "needs sites, e.g. sites: {column: region}"))
+    for k, cut in enumerate(network.partitions):
+        if cut.groups == "by site" and scenario.sites is None:
+            what = "needs sites, e.g. sites: {random: 5}"
+            problems.append((f"network.partitions.{k}.groups", what))
     return problems
 
 
@@ -451,7 +505,10 @@ def _task_type(task: type[Task], loss: Any) -> type[Task]:
 @cache
 def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     """The class of scenarios whose keys may name all these kinds."""
-    times, latencies = time_law(kinds.laws), time_law(kinds.laws, of_links=True)
+    factors, own = factor_law(kinds.laws), factor_law(with_column(kinds.laws))
+    times = time_law(with_column(kinds.laws), by_agent=own)
+    far = geographic(factors)
+    latencies = time_law(kinds.laws, by_agent=own, by_link=factors, more=far)
     known = blocks(kinds.rules)
     loss = _nameable(kinds.losses)
     tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
@@ -466,12 +523,12 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         graph=(one_of(kinds.graphs), Field(description="Who knows whom.")),
         algorithm=_field(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
         clock=_field(
-            _block(Clock, rate=(factor_law(kinds.laws), 1.0)),
+            _block(Clock, rate=(own, 1.0)),
             {},
             "When agents wake up.",
         ),
         network=_field(
-            _block(Network, latency=(latencies, zero)),
+            _block(Network, latency=(latencies, zero), partitions=(list[Partition], [])),
             {},
             "What happens to messages.",
         ),
@@ -480,11 +537,25 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
             {},
             "How long agents compute.",
         ),
+        availability=_field(
+            one_of([_on_off(kinds), Traced]) | None, None, "When agents are switched on and off."
+        ),
         stop=(stop, Field(description="When the run ends.")),
         record=_field(_record_type(kinds), {}, "When samples are taken."),
     )
     model.__doc__ = Scenario.__doc__
     model.kinds, model.plugins, model.algorithms = kinds, plugins, known
+    return model
+
+
+def _on_off(kinds: Kinds) -> Any:
+    stays = stay_law(kinds.laws)
+    fields: dict[str, Any] = {
+        "on": (stays, Field(description="How long an agent stays on.")),
+        "off": (stays, Field(description="How long it stays off.")),
+    }
+    model = create_model("OnOff", __base__=OnOff, **fields)
+    model.__doc__ = OnOff.__doc__
     return model
 
 

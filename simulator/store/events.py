@@ -79,10 +79,13 @@ class EventsWriter:
         self._writer = pq.ParquetWriter(
             path,
             self._schema,
-            compression="lz4",
+            # The integers are small already.
+            compression={
+                name: "lz4" if name in ("time", "sent_at") else "NONE" for name in COLUMNS
+            },
             use_dictionary=list(_WORDS),
             column_encoding=_PACKING,
-            write_statistics=["time"],
+            write_statistics=False,
         )
 
     def __call__(self, rows: Rows) -> None:

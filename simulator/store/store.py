@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 #: Raised whenever numbers change, so that old results are not taken for new ones.
 RESULTS_VERSION = 3
 #: The layout of a result's folder.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
 TRACE = "trace.csv"
 AGENTS = "agents.csv"

@@ -21,7 +21,7 @@ from simulator.store.store import Store
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, tabled
 
-_COUNTS = ("communications", "delivered", "dropped", "stale", "skipped", "bytes")
+_COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
 #: Points of a curve between its start and its end.
 _POINTS = 200
 

@@ -43,9 +43,17 @@ DENSE_AGENTS = 2000
 
 
 def minimise(
-    K: csr_array, loss: Loss, X: Floats | None, y: Floats, owner: Indices, b: Floats
+    K: csr_array,
+    loss: Loss,
+    X: Floats | None,
+    y: Floats,
+    owner: Indices,
+    b: Floats,
+    definite: bool = False,
 ) -> Floats:
     """The minimiser (n, p), or one of them; ``owner`` ascends, b > 0.
+
+    Where K is ``definite`` there is one for every loss.
 
     Solved in Φ with φ_i = K_ii^½ θ_i, so that agents with weak links are solved as accurately.
     """
@@ -59,7 +67,7 @@ def minimise(
         system = _System(scaled, design(X, y) / root[owner, None], owner, b)
         Phi, residual = _smooth_optimum(system, loss, y, b)
     Theta: Floats = Phi / root[:, None]
-    if loss.runs_away:
+    if loss.runs_away and not definite:
         _require_minimiser(K, Theta, design(X, y) * y[:, None], owner)
     if not residual <= REQUIRED:
         raise SimulatorError(

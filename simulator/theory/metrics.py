@@ -9,11 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.parameters import Collaborative
 from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.scenario.kinds import Metric, Problems, Task
 from simulator.scenario.schema import Scenario
-from simulator.theory.objectives import OBJECTIVES, Objective
+from simulator.theory.objectives import OBJECTIVES, Objective, consensus_model
 
 
 class View:
@@ -33,8 +34,7 @@ class View:
         self.test_owner = _test_owners(problem)
         rule = scenario.algorithm.rule
         if rule is not None and rule.objective is not None and problem.W.nnz:
-            mu = scenario.algorithm.trade_off  # type: ignore[attr-defined]
-            self._minimise(OBJECTIVES[rule.objective](problem, mu))
+            self._find_optimum(scenario)
         asked = [*getattr(scenario.record, "metrics", ())]  # a key where plugins bring some
         if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
             asked.append(_default(scenario.stop.known[scenario.stop.metric]))
@@ -42,6 +42,16 @@ class View:
         every = always + [metric for metric in asked if not type(metric).always]
         #: What is measured, in order.
         self.metrics = [metric for metric in every if metric.available(self)]
+
+    def _find_optimum(self, scenario: Scenario) -> None:
+        algorithm: Any = scenario.algorithm
+        if algorithm.rule.objective == "consensus":
+            ridge = getattr(scenario.task, "ridge", 0.0)
+            self.optimum = np.tile(consensus_model(self.problem, ridge), (self.problem.n, 1))
+            return
+        ridge = algorithm.ridge if isinstance(algorithm, Collaborative) else 0.0
+        objective = OBJECTIVES[algorithm.rule.objective]
+        self._minimise(objective(self.problem, algorithm.trade_off, ridge))
 
     def _minimise(self, objective: Objective) -> None:
         self.objective = objective

@@ -25,8 +25,8 @@ DIRECT_AGENTS = 4000
 class Objective:
     """What an algorithm minimises, as a function of Θ (n, p)."""
 
-    def __init__(self, problem: Problem, mu: float):
-        self.problem, self.mu = problem, mu
+    def __init__(self, problem: Problem, mu: float, ridge: float = 0.0):
+        self.problem, self.mu, self.ridge = problem, mu, ridge
         upper = triu(problem.W, k=1, format="coo")
         self.first, self.second = upper.coords
         self.weights = upper.data
@@ -70,7 +70,10 @@ class Propagation(Objective):
 
 
 class Collaboration(Objective):
-    """Equation 7: Q_CL(Θ) = Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii L_i(θ_i)."""
+    """Equation 7: Q_CL(Θ) = Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii L_i(θ_i).
+
+    A ridge r adds r‖θ_i‖² to each L_i.
+    """
 
     def __call__(self, Theta: Floats) -> float:
         """Q_CL(Θ)."""
@@ -78,14 +81,15 @@ class Collaboration(Objective):
 
     def minimiser(self) -> Floats:
         """By the central solver."""
-        return cl_optimum(self.problem, self.mu)
+        return cl_optimum(self.problem, self.mu, self.ridge)
 
     def _loss(self, Theta: Floats) -> float:
-        """Σ_i D_ii L_i(θ_i)."""
+        """Σ_i D_ii (L_i(θ_i) + r‖θ_i‖²)."""
         problem, data = self.problem, self.problem.data
         models = Theta[self.owner]
         predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
-        return float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+        losses = float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+        return losses + self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
 
 
 #: The objectives that rules name.
@@ -122,7 +126,7 @@ def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) ->
     return Theta
 
 
-def cl_optimum(problem: Problem, mu: float) -> Floats:
+def cl_optimum(problem: Problem, mu: float, ridge: float = 0.0) -> Floats:
     """The minimiser (n, p) of Q_CL, or one of them where there are several.
 
     Agents without neighbours do not occur in Q_CL, as D_ii = 0; they keep their solitary models.
@@ -135,7 +139,7 @@ def cl_optimum(problem: Problem, mu: float) -> Floats:
     used = linked[owner]
     number = np.cumsum(linked) - 1
     degrees = problem.D[linked]
-    laplacian = diags_array(degrees) - problem.W[linked][:, linked]
+    laplacian = diags_array((1.0 + mu * ridge) * degrees) - problem.W[linked][:, linked]
     with _solvable():
         Theta[linked] = minimise(
             csr_array(2.0 * laplacian),
@@ -144,6 +148,7 @@ def cl_optimum(problem: Problem, mu: float) -> Floats:
             data.y[used],
             number[owner[used]],
             mu * problem.D[owner[used]],
+            definite=ridge > 0.0,
         )
     return Theta
 

@@ -19,8 +19,8 @@ from simulator.scenario import laws
 from simulator.scenario.laws import Floats
 
 #: The streams, as rows of a matrix.
-CLOCK, PEERS, LOSS, LATENCY, COMPUTE = range(5)
-STREAMS = 5
+CLOCK, PEERS, LOSS, LATENCY, COMPUTE, ON, OFF = range(7)
+STREAMS = 7
 FIELDS: Fields = [
     ("draws", ADDRESS),
     ("block", np.int64),
@@ -31,22 +31,29 @@ FIELDS: Fields = [
 
 
 class Draws:
-    """The blocks (5, block) of a run, and how far they are used up."""
+    """The blocks (7, block) of a run, and how far they are used up."""
 
     def __init__(self, setup: Setup, reserve: int):
         block = max(4096, 4 * reserve)
         config, streams = setup.scenario, setup.streams
-        latency, compute = config.network.latency, config.compute.time
+        latency, compute = config.network.latency.drawn, config.compute.time.drawn
         self._sources: list[Callable[[int], Floats] | None] = [
             streams.clock.standard_exponential,
             streams.peers.random,
             streams.loss.random,
             _source(latency, streams.latency),
             _source(compute, streams.compute),
+            None,
+            None,
         ]
-        self.blocks = np.zeros((5, block))
+        self.blocks = np.zeros((STREAMS, block))
         self.blocks[LATENCY], self.blocks[COMPUTE] = latency.mean_value, compute.mean_value
-        self.cursors = np.full(5, block)
+        if setup.presence is not None and setup.presence.laws is not None:
+            stays = zip((ON, OFF), setup.presence.laws, (streams.on, streams.off), strict=True)
+            for row, law, rng in stays:
+                self._sources[row] = _source(law, rng)
+                self.blocks[row] = law.mean_value
+        self.cursors = np.full(STREAMS, block)
         self.refill()
 
     def refill(self) -> None:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from agents.compiling import as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
+from simulator.engines import events
 from simulator.engines.compiled import exchange, gossip, messages, network, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.memory import attach
-from simulator.engines.compiled.messages import SLOT
+from simulator.engines.compiled.messages import SLOT, TICKET
 from simulator.engines.compiled.network import LINK, UPLINK
+from simulator.engines.compiled.presence import EARLY, HEAL, LIFE, SWITCH, make_lives
 from simulator.engines.compiled.queue import ENTRY, KINDS
 from simulator.engines.compiled.world import (
     AGENT,
@@ -48,8 +50,8 @@ class CompiledEngine:
     The models and copies of the setup become the engine's own and change with the run.
     """
 
-    def __init__(self, setup: Setup, watch: Watch | None, events: Sink | None = None):
-        self.setup, self.watch, self._events = setup, watch, events
+    def __init__(self, setup: Setup, watch: Watch | None, sink: Sink | None = None):
+        self.setup, self.watch, self._events = setup, watch, sink
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
         self._synchronous = config.algorithm.mode == "sync"
         self._loop = rounds.advance if self._synchronous else gossip.advance
@@ -62,13 +64,15 @@ class CompiledEngine:
         run["hello"] = config.algorithm.start == "hello"
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
         run["retransmit_after"] = config.network.timer
-        run["diverged"] = run["draining"] = run["reached_sent"] = NOBODY
+        run["diverged"] = run["draining"] = run["reached_sent"] = run["healing"] = NOBODY
         self._connect_rule()
         most_links = int(np.diff(setup.indptr).max())
         run["most_links"] = most_links
-        self.draws = Draws(setup, reserve=2 * most_links + 4)
+        # A message has up to two loss numbers; who comes back may send, and be sent, what waited.
+        reserve = (2 if setup.presence is None else 4) * most_links + 4
+        self.draws = Draws(setup, reserve)
         block = self.draws.blocks.shape[1]
-        run["block"], run["reserve"] = block, 2 * most_links + 4
+        run["block"], run["reserve"] = block, reserve
         uplinks, links = network.fill(run, setup)
         self._keep("draws", self.draws.blocks, float, (STREAMS, block))
         self._keep("cursors", self.draws.cursors, np.int64, (STREAMS,))
@@ -84,15 +88,16 @@ class CompiledEngine:
             self._keep("cumulative", cumulative_weights(setup), float, (edges,))
         if watch is not None:
             watch.fill(run)
-        if events is not None:
+        if sink is not None:
             # An event may send to all neighbours, lose it all, and handle what they sent.
-            run["recording"], run["most_rows"] = True, 3 * most_links + 8
-            run["row_capacity"] = rows = max(ROWS, 2 * (3 * most_links + 8))
+            run["recording"], run["most_rows"] = True, 4 * most_links + 8
+            run["row_capacity"] = rows = max(ROWS, 2 * (4 * most_links + 8))
             self._keep("rows", np.zeros(rows, ROW), ROW, (rows,))
         # How many messages are on their way at a time depends on the latency: it may grow.
         slots = max(64, n // 4, 2 * most_links)
-        self._resize_pool(0 if self._synchronous and events is None else slots)
+        self._resize_pool(0 if self._synchronous and sink is None else slots)
         self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)
+        self._bring_to_life()
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at: Floats = self.arrays["edges"]["sent_at"]
         #: True from the event that ends the run on.
@@ -100,6 +105,65 @@ class CompiledEngine:
         self._limit = min(config.stop.communications or NO_LIMIT, NO_LIMIT)
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._breath = 10_000
+
+    def _bring_to_life(self) -> None:
+        """Comings and goings, and partitions."""
+        setup, run, n = self.setup, self.run, self.setup.problem.n
+        first = [np.empty((0, 2))]
+        if setup.cuts is not None:
+            run["cuts"] = count = len(setup.cuts.times)
+            self._keep("cut_times", setup.cuts.times, float, (count, 2))
+            self._keep("groups", setup.cuts.groups, np.int64, (count, n))
+            if self._synchronous:
+                first.append(np.column_stack([setup.cuts.times[:, 1], np.full(count, HEAL)]))
+        if setup.presence is not None:
+            presence, hello = setup.presence, bool(run["hello"][0]) and not self._synchronous
+            run["living"], run["forgets"] = True, presence.forget
+            self._keep("lives", make_lives(setup, hello), LIFE, (n,))
+            run["traced"], run["switch_count"] = presence.laws is None, len(presence.times)
+            self._keep("switch_times", presence.times, float, presence.times.shape)
+            first.append(np.column_stack([presence.first, np.arange(n) * KINDS + SWITCH]))
+            if presence.forget:
+                self._keep_fresh()
+            self._note_who_is_off(presence.on)
+        if self._synchronous and (setup.cuts is not None or setup.presence is not None):
+            edges = len(setup.neighbours)
+            self._keep("held", np.zeros(edges, np.uint8), np.uint8, (edges,))
+        self._schedule(np.concatenate(first))
+
+    def _schedule(self, first: Floats) -> None:
+        """The first switches and the ends of partitions, (time, item) each, in the queue."""
+        order = np.arange(len(first))
+        entries = np.zeros(len(first), ENTRY)
+        entries["time"], entries["item"], entries["order"] = *first.T, EARLY + order
+        entries = entries[np.isfinite(entries["time"])]
+        entries = entries[np.lexsort((entries["order"], entries["time"]))]  # sorted: a heap
+        self._resize_queue(len(self.arrays["entries"]) + len(entries))
+        self.arrays["entries"][: len(entries)] = entries
+        self.run["size"], self.run["scheduled"] = len(entries), len(first)
+
+    def _keep_fresh(self) -> None:
+        """What agents that forget have again."""
+        setup = self.setup
+        self._fresh = RunningRule(setup.rule, setup.fresh_start(), setup.streams.rule)
+        rows = [
+            (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links)
+            for live, new, links in self.rule.remembered(self._fresh)
+        ]
+        self.run["renewal_count"] = len(rows)
+        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (4 * len(rows),))
+
+    def _note_who_is_off(self, on: NDArray[np.bool_]) -> None:
+        if self._events is not None:
+            rows = np.zeros(int(np.count_nonzero(~on)), ROW)
+            rows["agent"], rows["kind"], rows["what"] = (
+                np.flatnonzero(~on),
+                events.SWITCH,
+                events.OFF,
+            )
+            rows["sent_at"] = np.nan
+            rows["message"] = rows["answers"] = rows["peer"] = events.NONE
+            self._events(rows)
 
     def _keep(self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
         self.arrays[name] = attach(self.run, name, array, dtype, shape)
@@ -121,12 +185,14 @@ class CompiledEngine:
 
     def _resize_pool(self, slots: int) -> None:
         """Room for so many messages on their way."""
-        old = tuple(self.arrays[name] for name in ("slots", "payloads") if name in self.arrays)
+        kept = ("slots", "tickets", "payloads")
+        old = tuple(self.arrays[name] for name in kept if name in self.arrays)
         # In rounds what was told lies elsewhere.
         numbers = 0 if self._synchronous else self.rule.numbers
-        new = messages.resize(self.run, slots, numbers, old)
+        new = messages.resize(self.run, slots, numbers, self._events is not None, old)
         self._keep("slots", new[0], SLOT, (slots,))
-        self._keep("payloads", new[1], float, (slots, 2, numbers))
+        self._keep("tickets", new[1], TICKET, new[1].shape)
+        self._keep("payloads", new[2], float, (slots, 2, numbers))
 
     def _resize_queue(self, capacity: int) -> None:
         """Room for so many events."""
@@ -162,6 +228,7 @@ class CompiledEngine:
             "communications": self._count("sent"),
             "delivered": self._count("delivered"),
             "dropped": self._count("dropped"),
+            "missed": self._count("missed"),
             "in_flight": self._in_flight(),
             "stale": self._count("stale"),
             "skipped": self._count("skipped"),
@@ -192,8 +259,9 @@ class CompiledEngine:
                 self.flush()
             elif outcome != gossip.BREATHE:
                 break
-        if outcome == gossip.TIME_IS_UP:
-            self.finished = until == self._stop_by_time
+        if outcome in (gossip.TIME_IS_UP, gossip.NOTHING_LEFT):
+            stuck = self.is_stuck and math.isinf(self._stop_by_time)
+            self.finished = until == self._stop_by_time or stuck
         elif outcome == gossip.ENOUGH_SENT:
             self.finished = self._count("sent") >= self._limit
         else:
@@ -207,6 +275,15 @@ class CompiledEngine:
             elapsed = clock.perf_counter() - started
             self._breath = max(100, int(self._breath * min(2.0, BREATH / elapsed)))
         return outcome
+
+    @property
+    def is_stuck(self) -> bool:
+        """Can nothing happen any more?  Rounds wait for those who do not come back."""
+        return self._count("size") == 0
+
+    def absent(self) -> list[int]:
+        """Who is off."""
+        return np.flatnonzero(~self.arrays["lives"]["on"]).tolist() if self.run["living"] else []
 
     def _halt(self) -> None:
         """The rule failed, a model is not finite, or the watched distance has reached its level."""
@@ -243,6 +320,6 @@ class CompiledEngine:
     def check(self) -> None:
         """The law of conservation, at the end of a run."""
         counts = self.counters()
-        known = counts["delivered"] + counts["dropped"] + counts["in_flight"]
+        known = sum(counts[name] for name in ("delivered", "dropped", "missed", "in_flight"))
         sent = counts["communications"]
-        assert sent == known, f"{sent} sent, {known} delivered, dropped or in flight"
+        assert sent == known, f"{sent} sent, {known} delivered, dropped, missed or in flight"

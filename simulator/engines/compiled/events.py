@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
-from simulator.engines.events import DROP, NONE, ROW, SEND
+from simulator.engines.events import DROP, NONE, OFF, ON, ROW, SEND, SWITCH
 
 FIELDS: Fields = [
     ("recording", np.bool_),
@@ -33,6 +33,14 @@ def note(run: Any, kind: int, agent: int) -> None:
     """Something happens to an agent that is about no message."""
     if run.recording:
         _write(run, kind, agent, NONE, NONE, NONE, NONE, 0, math.nan)
+
+
+@kernel
+def note_switch(run: Any, agent: int, on: bool) -> None:
+    """An agent goes on or off."""
+    if run.recording:
+        what = ON if on else OFF
+        _write(run, SWITCH, agent, NONE, NONE, what, NONE, 0, math.nan)
 
 
 @kernel

@@ -8,8 +8,17 @@ from typing import Any
 
 from agents.compiling import kernel
 from simulator.engines.compiled.events import note_message, note_send
-from simulator.engines.compiled.messages import HELLO, NONE, REPLY, give_back, slot_of, take
+from simulator.engines.compiled.messages import (
+    HELLO,
+    NONE,
+    REPLY,
+    give_back,
+    slot_of,
+    take,
+    ticket_of,
+)
 from simulator.engines.compiled.network import send
+from simulator.engines.compiled.presence import life_of
 from simulator.engines.compiled.queue import push
 from simulator.engines.compiled.world import agent_of, compute_time, edge_of
 from simulator.engines.events import STALE
@@ -27,8 +36,27 @@ def compute(run: Any, i: int, job: int) -> bool:
     if duration == 0.0:
         return True
     agent.busy = True
-    push(run, run.now + duration, COMPUTED, i)
+    end_in(run, i, duration)
     return False
+
+
+@kernel
+def end_in(run: Any, i: int, duration: float) -> None:
+    """Finish after so long, unless the agent is switched off before."""
+    index = i
+    if run.living:
+        life = life_of(run, i)
+        life.due = run.now + duration
+        index += run.n * life.pauses
+    push(run, run.now + duration, COMPUTED, index)
+
+
+@kernel
+def pause(run: Any, i: int) -> None:
+    """Agent i, which is computing, stops for the time being."""
+    life = life_of(run, i)
+    life.pauses += 1
+    life.left = life.due - run.now
 
 
 @kernel
@@ -36,7 +64,7 @@ def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
     """Send a new message; the slot for what it says, or NONE if it is lost."""
     size = run.hello_bytes if kind == HELLO else run.message_bytes
     receiver = edge_of(run, edge).neighbour
-    _, arrival = send(run, edge, sender, size)
+    _, arrival = send(run, edge, sender, receiver, size)
     note_send(run, sender, receiver, kind, NONE, size, run.now, arrival == math.inf)
     if arrival == math.inf:
         return NONE
@@ -45,7 +73,8 @@ def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
     message.receiver = receiver
     message.edge = edge
     message.back = edge_of(run, edge).back
-    message.answers = NONE
+    if run.recording:
+        ticket_of(run, slot).answers = NONE
     _post(run, slot, kind, number, arrival)
     return slot
 
@@ -56,10 +85,12 @@ def answer(run: Any, slot: int, sender: int, asking: int, number: int) -> bool:
     message = slot_of(run, slot)
     message.edge, message.back = message.back, message.edge
     message.receiver = asking
-    message.answers = message.message
-    _, arrival = send(run, message.edge, sender, run.message_bytes)
+    _, arrival = send(run, message.edge, sender, asking, run.message_bytes)
     lost = arrival == math.inf
-    note_send(run, sender, asking, REPLY, message.answers, run.message_bytes, run.now, lost)
+    if run.recording:
+        ticket = ticket_of(run, slot)
+        ticket.answers = ticket.message
+        note_send(run, sender, asking, REPLY, ticket.answers, run.message_bytes, run.now, lost)
     if lost:
         give_back(run, slot)
         return False
@@ -72,7 +103,8 @@ def _post(run: Any, slot: int, kind: int, number: int, arrival: float) -> None:
     message = slot_of(run, slot)
     message.kind = kind
     message.number = number
-    message.message = run.sent - 1
+    if run.recording:
+        ticket_of(run, slot).message = run.sent - 1
     message.sent_at = run.now
     push(run, arrival, ARRIVAL, slot)
 
@@ -89,7 +121,7 @@ def send_number(run: Any, i: int) -> int:
 def note_arrived(run: Any, kind: int, slot: int) -> None:
     """Something happens to a message at its receiver's."""
     if run.recording:
-        message = slot_of(run, slot)
+        message, ticket = slot_of(run, slot), ticket_of(run, slot)
         size = run.hello_bytes if message.kind == HELLO else run.message_bytes
         sender = edge_of(run, message.back).neighbour
         note_message(
@@ -97,9 +129,9 @@ def note_arrived(run: Any, kind: int, slot: int) -> None:
             kind,
             message.receiver,
             sender,
-            message.message,
+            ticket.message,
             message.kind,
-            message.answers,
+            ticket.answers,
             size,
             message.sent_at,
         )

@@ -12,19 +12,23 @@ from simulator.engines.compiled.exchange import (
     ARRIVAL,
     TICK,
     dispatch,
+    end_in,
     note_arrived,
+    pause,
     send_number,
 )
-from simulator.engines.compiled.messages import HELLO, NONE, payload, slot_of
+from simulator.engines.compiled.living import renew, switch
+from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of
+from simulator.engines.compiled.presence import SWITCH, is_off, life_of
 from simulator.engines.compiled.protocols import answer_then_solve, solve_then_answer, tell
 from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
-from simulator.engines.compiled.world import NOBODY, agent_of
-from simulator.engines.events import DELIVER, HANDLE, SKIP
+from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
+from simulator.engines.events import DELIVER, HANDLE, MISS, SKIP
 from simulator.engines.events import TICK as TICKED
 
 #: Why a loop returned to Python.
 TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE = range(4)
-DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL, ROWS_ARE_FULL = range(4, 8)
+DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL, ROWS_ARE_FULL, NOTHING_LEFT = range(4, 9)
 #: The protocols by number.
 ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = range(3)
 
@@ -66,7 +70,7 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     run = runs[0]
     # An event puts at most one message more on its way than it takes off it; a hello, or telling
     # everybody, one for each link.
-    many = run.protocol == TELL
+    many = run.protocol == TELL or (run.hello and run.living)
     for _ in range(breath):
         room = 3 + (run.most_links if many or run.started < run.n else 0)
         if run.free_slots < room:
@@ -91,10 +95,10 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
                 _arrive(run, index)
             elif kind == TICK:
                 _ring(run, index)
+            elif kind == SWITCH:
+                _switch(run, index)
             else:
-                agent_of(run, index).busy = False
-                _finish(run, index)
-                run.draining = index
+                _computed(run, index)
         if run.draining == NOBODY:  # the event is over
             if run.halt:
                 return HALTED
@@ -108,18 +112,73 @@ def _start(run: Any) -> None:
     """The next agent says hello, if that is the start, and winds its clock."""
     i = run.started
     run.started += 1
-    agent = agent_of(run, i)
-    if run.hello:
-        for edge in range(agent.first, agent.first + agent.degree):
-            # Where links have versions, the first messages belong to version 0 of theirs.
-            number = 0 if run.protocol == SOLVE_THEN_ANSWER else send_number(run, i)
-            slot = dispatch(run, HELLO, edge, i, number)
-            if slot != NONE:
-                out = floats(payload(run, slot, 0), run.p)
-                models = floats(run.models, (run.n, run.p))
-                for x in range(run.p):
-                    out[x] = models[i, x]
+    if run.hello and not is_off(run, i):
+        _say_hello(run, i)
     _wind(run, i)
+
+
+@kernel
+def _say_hello(run: Any, i: int) -> None:
+    agent = agent_of(run, i)
+    if run.living:
+        life_of(run, i).silent = False
+    for edge in range(agent.first, agent.first + agent.degree):
+        # Where links have versions, the first messages belong to version 0 of theirs.
+        number = 0 if run.protocol == SOLVE_THEN_ANSWER else send_number(run, i)
+        slot = dispatch(run, HELLO, edge, i, number)
+        if slot != NONE:
+            out = floats(payload(run, slot, 0), run.p)
+            models = floats(run.models, (run.n, run.p))
+            for x in range(run.p):
+                out[x] = models[i, x]
+
+
+@kernel
+def _switch(run: Any, i: int) -> None:
+    """Agent i stops computing, or goes on with it, or forgets everything."""
+    agent = agent_of(run, i)
+    if not switch(run, i):
+        if agent.busy:
+            pause(run, i)
+        return
+    if run.forgets:
+        _forget(run, i)
+        renew(run, i)
+    elif agent.busy:
+        end_in(run, i, life_of(run, i).left)
+    if life_of(run, i).silent:
+        _say_hello(run, i)
+
+
+@kernel
+def _forget(run: Any, i: int) -> None:
+    """What agent i was computing and what waits for it are gone; old replies will be stale."""
+    agent = agent_of(run, i)
+    slot = agent.mailbox_first
+    while slot != NONE:
+        following = slot_of(run, slot).next
+        give_back(run, slot)
+        slot = following
+    agent.mailbox_first = NONE
+    if run.protocol == SOLVE_THEN_ANSWER:
+        if agent.busy and agent.job >= 0:
+            give_back(run, agent.job)
+        for edge in range(agent.first, agent.first + agent.degree):
+            edge_of(run, edge).version += 1
+    agent.busy = False
+
+
+@kernel
+def _computed(run: Any, index: int) -> None:
+    """An agent has finished computing, unless that was interrupted meanwhile."""
+    i = index
+    if run.living:
+        i = index % run.n
+        if index // run.n != life_of(run, i).pauses:
+            return
+    agent_of(run, i).busy = False
+    _finish(run, i)
+    run.draining = i
 
 
 @kernel
@@ -132,7 +191,7 @@ def _wind(run: Any, i: int) -> None:
 def _ring(run: Any, i: int) -> None:
     agent = agent_of(run, i)
     u = draw(run, PEERS)
-    if agent.busy:
+    if agent.busy or is_off(run, i):
         run.skipped += 1
         note(run, SKIP, i)
     else:
@@ -161,9 +220,14 @@ def _choose(run: Any, first: int, degree: int, u: float) -> int:
 
 @kernel
 def _arrive(run: Any, slot: int) -> None:
+    i = slot_of(run, slot).receiver
+    if is_off(run, i):
+        run.missed += 1
+        note_arrived(run, MISS, slot)
+        give_back(run, slot)
+        return
     run.delivered += 1
     note_arrived(run, DELIVER, slot)
-    i = slot_of(run, slot).receiver
     agent = agent_of(run, i)
     if not agent.busy:
         _handle(run, i, slot)

@@ -24,9 +24,6 @@ SLOT = np.dtype(
         ("sent_at", np.float64),
         #: The sender's send number, or the version of the link at the asking end.
         ("number", np.int64),
-        #: Its place in the order of sending, and that of the request that it answers.
-        ("message", np.int64),
-        ("answers", np.int64),
         #: The directed edge at the sender's end and the one at the receiver's.
         ("edge", np.int64),
         ("back", np.int64),
@@ -37,8 +34,11 @@ SLOT = np.dtype(
     ],
     align=True,
 )
+#: Where events are recorded: a message's place in the order of sending, and its request's.
+TICKET = np.dtype([("message", np.int64), ("answers", np.int64)], align=True)
 FIELDS: Fields = [
     ("slots", ADDRESS),
+    ("tickets", ADDRESS),
     ("slot_count", np.int64),
     ("first_free", np.int64),
     ("free_slots", np.int64),
@@ -49,25 +49,33 @@ FIELDS: Fields = [
 
 
 def resize(
-    run: NDArray[Any], count: int, numbers: int, old: tuple[NDArray[Any], ...]
+    run: NDArray[Any], count: int, numbers: int, recorded: bool, old: tuple[NDArray[Any], ...]
 ) -> tuple[NDArray[Any], ...]:
     """Slots and payloads of so many numbers for ``count`` messages; the old ones stay in place."""
     slots = np.zeros(count, SLOT)
+    tickets = np.zeros(count if recorded else 0, TICKET)
     payloads = np.zeros((count, 2, numbers))
     before = len(old[0]) if old else 0
     slots["next"] = np.arange(1, count + 1)
     slots["next"][-1:] = run["first_free"][0] if old else NONE  # rounds need none at all
     if old:
-        slots[:before], payloads[:before] = old
+        slots[:before], payloads[:before] = old[0], old[2]
+        tickets[: len(old[1])] = old[1]
     run["first_free"], run["slot_count"] = before, count
     run["free_slots"] += count - before
-    return slots, payloads
+    return slots, tickets, payloads
 
 
 @kernel
 def slot_of(run: Any, slot: int) -> Any:
     """The message in a slot."""
     return view(run.slots, run.slot_count, SLOT)[slot]
+
+
+@kernel
+def ticket_of(run: Any, slot: int) -> Any:
+    """The numbers of the message in a slot, where events are recorded."""
+    return view(run.tickets, run.slot_count, TICKET)[slot]
 
 
 @kernel

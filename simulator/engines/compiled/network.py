@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from agents.compiling import floats, kernel
 from simulator.engines.compiled.draws import LATENCY, LOSS, draw
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.presence import parted
 from simulator.engines.setup import Setup
 from simulator.scenario.schema import GilbertElliott
 
@@ -40,6 +41,7 @@ FIELDS: Fields = [
     ("sent", np.int64),
     ("delivered", np.int64),
     ("dropped", np.int64),
+    ("missed", np.int64),
     ("bytes", np.int64),
 ]
 
@@ -78,7 +80,7 @@ def _lost(run: Any, edge: int) -> bool:
 
 
 @kernel
-def send(run: Any, edge: int, sender: int, size: int) -> tuple[float, float]:
+def send(run: Any, edge: int, sender: int, receiver: int, size: int) -> tuple[float, float]:
     """Put a message on its way: when it leaves the uplink, and arrives (infinity: it is lost)."""
     departure = run.now
     if run.bandwidth < math.inf:
@@ -89,7 +91,7 @@ def send(run: Any, edge: int, sender: int, size: int) -> tuple[float, float]:
     run.bytes += size
     lost = _lost(run, edge)
     latency = draw(run, LATENCY)
-    if lost:
+    if lost or (run.cuts > 0 and parted(run, sender, receiver)):
         run.dropped += 1
         return departure, math.inf
     if run.unequal_agents:

@@ -13,6 +13,7 @@ import numpy as np
 
 from agents.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.presence import EARLY
 
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
@@ -45,6 +46,28 @@ def push(run: Any, time: float, kind: int, index: int) -> None:
     entry = entries[place]
     entry.time = time
     entry.order = run.scheduled
+    entry.item = index * KINDS + kind
+    run.scheduled += 1
+
+
+@kernel
+def push_early(run: Any, time: float, kind: int, index: int) -> None:
+    """Let something happen at a time before all that is not early too."""
+    entries = view(run.entries, run.capacity, ENTRY)
+    order = EARLY + run.scheduled
+    place = run.size
+    run.size += 1
+    while place > 0:
+        parent = (place - 1) >> 2
+        if entries[parent].time < time:
+            break
+        if entries[parent].time == time and entries[parent].order < order:
+            break
+        entries[place] = entries[parent]
+        place = parent
+    entry = entries[place]
+    entry.time = time
+    entry.order = order
     entry.item = index * KINDS + kind
     run.scheduled += 1
 

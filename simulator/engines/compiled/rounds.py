@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from agents.compiling import entry, kernel
 from simulator.engines.compiled.draws import low
 from simulator.engines.compiled.events import crowded, note, note_message, note_send
@@ -19,17 +21,29 @@ from simulator.engines.compiled.gossip import (
     DRAWS_ARE_LOW,
     ENOUGH_SENT,
     HALTED,
+    NOTHING_LEFT,
     POOL_IS_SMALL,
     QUEUE_IS_FULL,
     ROWS_ARE_FULL,
     SOLVE_THEN_ANSWER,
     TIME_IS_UP,
 )
-from simulator.engines.compiled.messages import ROUND, give_back, slot_of, take
+from simulator.engines.compiled.living import renew, switch
+from simulator.engines.compiled.memory import view
+from simulator.engines.compiled.messages import ROUND, give_back, slot_of, take, ticket_of
 from simulator.engines.compiled.network import send
+from simulator.engines.compiled.presence import SWITCH, is_off, life_of, parted
 from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
-from simulator.engines.compiled.world import absorb, agent_of, compute_time, edge_of, solve, tell
-from simulator.engines.events import DELIVER, HANDLE, NONE, STALE
+from simulator.engines.compiled.world import (
+    NOBODY,
+    absorb,
+    agent_of,
+    compute_time,
+    edge_of,
+    solve,
+    tell,
+)
+from simulator.engines.events import DELIVER, HANDLE, MISS, NONE, STALE
 from simulator.engines.events import ROUND as ROUND_IS_OVER
 
 #: Kinds of events.  The barrier opens for an agent; a message arrives, or its timer is due; an
@@ -42,7 +56,10 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     """Go on up to a time, or to a round's end by which so many messages are sent."""
     run = runs[0]
     # An event may open the barrier for everybody, or send to all neighbours, with a timer each.
+    # Where agents come and go, it may send again what waits at all edges of an agent.
     room = run.n + 2 * run.most_links + 2
+    if run.cuts > 0 or run.living:
+        room = run.n + 4 * run.most_links + 4
     if full(run, room):
         return QUEUE_IS_FULL
     if run.working == 0:
@@ -52,11 +69,16 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return QUEUE_IS_FULL
         if low(run):
             return DRAWS_ARE_LOW
-        if run.recording and run.free_slots < run.most_links:
+        if run.recording and run.free_slots < 2 * run.most_links:
             return POOL_IS_SMALL
         if crowded(run):
             return ROWS_ARE_FULL
-        if next_time(run) > until:
+        if run.healing != NOBODY:
+            _heal(run)
+            continue
+        if run.size == 0 and until == math.inf:
+            return NOTHING_LEFT
+        if run.size == 0 or next_time(run) > until:
             run.now = until
             return TIME_IS_UP
         item = pop(run)
@@ -69,8 +91,12 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             _begin(run, index)
         elif kind == COMPLETE:
             _complete(run, index)
+        elif kind == COMPUTED:
+            _end(run, index)
+        elif kind == SWITCH:
+            _switch(run, index)
         else:
-            _computed(run, index)
+            run.healing = 0
         if run.halt:
             return HALTED
         if run.working == 0:
@@ -84,6 +110,11 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
 @kernel
 def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
+    if run.forgets:
+        for i in range(run.n):
+            if life_of(run, i).returned:
+                life_of(run, i).returned = False
+                renew(run, i)
     run.working = run.n
     run.round_first = run.sent
     for i in range(run.n):
@@ -94,6 +125,8 @@ def _open_barrier(run: Any) -> None:
 def _begin(run: Any, i: int) -> None:
     if agent_of(run, i).degree == 0:
         run.working -= 1
+    elif is_off(run, i):
+        life_of(run, i).waits = True
     elif run.protocol == SOLVE_THEN_ANSWER:
         _compute(run, i)
     else:
@@ -104,9 +137,87 @@ def _begin(run: Any, i: int) -> None:
 def _compute(run: Any, i: int) -> None:
     duration = compute_time(run, i)
     if duration > 0.0:
-        push(run, run.now + duration, COMPUTED, i)
+        agent_of(run, i).busy = True
+        _end_in(run, i, duration)
     else:
         _computed(run, i)
+
+
+@kernel
+def _end_in(run: Any, i: int, duration: float) -> None:
+    """Finish after so long, unless the agent is switched off before."""
+    index = i
+    if run.living:
+        life = life_of(run, i)
+        life.due = run.now + duration
+        index += run.n * life.pauses
+    push(run, run.now + duration, COMPUTED, index)
+
+
+@kernel
+def _end(run: Any, index: int) -> None:
+    """An agent has finished computing, unless that was interrupted meanwhile."""
+    i = index
+    if run.living:
+        i = index % run.n
+        if index // run.n != life_of(run, i).pauses:
+            return
+    agent_of(run, i).busy = False
+    _computed(run, i)
+
+
+@kernel
+def _switch(run: Any, i: int) -> None:
+    """Agent i stops computing, or goes on with it; what waited for its return is sent again."""
+    life, agent = life_of(run, i), agent_of(run, i)
+    if not switch(run, i):
+        if agent.busy:
+            life.pauses += 1
+            life.left = life.due - run.now
+        return
+    if agent.busy:
+        _end_in(run, i, life.left)
+    if life.waits:
+        life.waits = False
+        push(run, run.now, BEGIN, i)
+    life.returned = run.forgets
+    # In the order of sender, then receiver: neighbours before it, itself, neighbours after it.
+    for edge in range(agent.first, agent.first + agent.degree):
+        if edge_of(run, edge).neighbour < i:
+            _retry(run, edge_of(run, edge).back)
+    for edge in range(agent.first, agent.first + agent.degree):
+        _retry(run, edge)
+    for edge in range(agent.first, agent.first + agent.degree):
+        if edge_of(run, edge).neighbour > i:
+            _retry(run, edge_of(run, edge).back)
+
+
+@kernel
+def _heal(run: Any) -> None:
+    """A partition has ended: look at the next edge, as part of that event."""
+    _retry(run, run.healing)
+    run.healing += 1
+    if run.healing == run.edge_count:
+        run.healing = NOBODY
+
+
+@kernel
+def _passes(run: Any, edge: int, sender: int) -> bool:
+    """Are both ends of a link on, and no partition between them?"""
+    receiver = edge_of(run, edge).neighbour
+    if is_off(run, sender) or is_off(run, receiver):
+        return False
+    return not (run.cuts > 0 and parted(run, sender, receiver))
+
+
+@kernel
+def _retry(run: Any, edge: int) -> None:
+    """Send again what waits at an edge, if it can pass now."""
+    held = view(run.held, run.edge_count, np.uint8)
+    sender = edge_of(run, edge_of(run, edge).back).neighbour
+    if held[edge] and _passes(run, edge, sender):
+        held[edge] = 0
+        _transmit(run, edge, sender)
 
 
 @kernel
@@ -145,14 +256,14 @@ def _send_all(run: Any, i: int) -> None:
 def _transmit(run: Any, edge: int, sender: int) -> None:
     """Send the message of an edge, with a timer if it will not have arrived by then."""
     size, receiver = run.message_bytes, edge_of(run, edge).neighbour
-    departure, arrival = send(run, edge, sender, size)
+    departure, arrival = send(run, edge, sender, receiver, size)
     sent_at = agent_of(run, sender).sent_at
     note_send(run, sender, receiver, ROUND, NONE, size, sent_at, arrival == math.inf)
     message = edge + run.edge_count * (run.sent - 1)
     if arrival < math.inf:
         push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
     due = departure + run.retransmit_after
-    if arrival > due:
+    if arrival > due or run.living:
         push(run, due, TIMER, message)
 
 
@@ -161,15 +272,21 @@ def _slot(run: Any, edge: int, sent_at: float) -> int:
     """What must be known of the latest attempt when it arrives, perhaps rounds later."""
     slot = take(run)
     message = slot_of(run, slot)
-    message.edge, message.message, message.sent_at = edge, run.sent - 1, sent_at
+    message.edge, message.sent_at = edge, sent_at
+    ticket_of(run, slot).message = run.sent - 1
     return slot
 
 
 @kernel
 def _due(run: Any, edge: int, number: int) -> None:
     """Send again what has not arrived."""
-    if number >= run.round_first > edge_of(run, edge).version:
-        _transmit(run, edge, edge_of(run, edge_of(run, edge).back).neighbour)
+    if number < run.round_first or edge_of(run, edge).version >= run.round_first:
+        return
+    sender = edge_of(run, edge_of(run, edge).back).neighbour
+    if _passes(run, edge, sender):
+        _transmit(run, edge, sender)
+    else:
+        view(run.held, run.edge_count, np.uint8)[edge] = 1
 
 
 @kernel
@@ -177,10 +294,14 @@ def _arrive(run: Any, index: int) -> None:
     edge, number, sent_at = index % run.edge_count, index // run.edge_count, 0.0
     if run.recording:
         message = slot_of(run, index)
-        edge, number, sent_at = message.edge, message.message, message.sent_at
+        edge, number, sent_at = message.edge, ticket_of(run, index).message, message.sent_at
         give_back(run, index)
-    run.delivered += 1
     own = edge_of(run, edge)
+    if is_off(run, own.neighbour):
+        run.missed += 1
+        _note(run, MISS, edge, number, sent_at)
+        return
+    run.delivered += 1
     _note(run, DELIVER, edge, number, sent_at)
     if number < run.round_first or own.version >= run.round_first:  # an earlier attempt was there
         run.stale += 1
@@ -188,6 +309,8 @@ def _arrive(run: Any, index: int) -> None:
         _note(run, STALE, edge, number, sent_at)
         return
     own.version = number
+    if run.living or run.cuts > 0:
+        view(run.held, run.edge_count, np.uint8)[edge] = 0
     agent = agent_of(run, own.neighbour)
     agent.inbox += 1
     if agent.inbox == agent.degree:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agents.compiling import FAILED, invoke, kernel
 from simulator.engines import watch
-from simulator.engines.compiled import draws, events, messages, network, queue
+from simulator.engines.compiled import draws, events, messages, network, presence, queue
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.events import SOLVE as SOLVED
 from simulator.engines.setup import Setup
@@ -58,6 +58,7 @@ FIELDS: Fields = [
     *network.FIELDS,
     *messages.FIELDS,
     *events.FIELDS,
+    *presence.FIELDS,
     ("edge_count", np.int64),
     ("agents", ADDRESS),
     ("edges", ADDRESS),
@@ -197,6 +198,12 @@ def solve(run: Any, i: int) -> None:
     if run.failed != NONE_FAILED:
         return
     events.note(run, SOLVED, i)
+    consider(run, i)
+
+
+@kernel
+def consider(run: Any, i: int) -> None:
+    """What agent i's new model means for the run."""
     outcome = _follow(run, i)
     if outcome == watch.DIVERGED:
         run.diverged = i

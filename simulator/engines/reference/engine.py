@@ -17,6 +17,7 @@ from agents.rule import SOLVE_THEN_ANSWER
 from agents.running import RunningRule
 from simulator.engines.events import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
+from simulator.engines.reference.living import Living
 from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
 from simulator.engines.reference.steps import steps_for
 from simulator.engines.setup import Setup
@@ -66,17 +67,21 @@ class SimpyEngine:
         if self._stop_by_time is not None:
             self._halt_at(self._stop_by_time, LAST, end=True)
 
-        self._synchronous = scenario.algorithm.mode == "sync"
-        make = self._round_agent if self._synchronous else self._gossip_agent
+        self.synchronous = scenario.algorithm.mode == "sync"
+        make = self._round_agent if self.synchronous else self._gossip_agent
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         for agent in self.agents:
             agent.start()
+        self.living = Living(self)
+        presence = setup.presence
+        if presence is not None and presence.forget:
+            self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
             for j, back in zip(setup.neighbours.tolist(), setup.back.tolist(), strict=True)
         ]
-        if self._synchronous:
+        if self.synchronous:
             self._open_barrier()
 
     def _gossip_agent(self, i: int) -> GossipAgent:
@@ -130,7 +135,16 @@ class SimpyEngine:
             self._enough_sent()
             self._open_barrier()
 
+    def renew(self, agent: int) -> None:
+        """Give an agent the state of the start again; it is an update, as any other."""
+        edges = self.setup.links_of(agent)
+        self.rule.renew(agent, edges, self._fresh)
+        self.sent_at[edges.start : edges.stop] = self.env.now
+        self.steps.renewed(agent)
+
     def _open_barrier(self) -> None:
+        if self.living.on and self.living.forget:
+            self.living.renew_returned()
         self._still_working = len(self.agents)
         for agent in self.agents:
             agent.go()
@@ -172,6 +186,7 @@ class SimpyEngine:
             "communications": links.sent,
             "delivered": links.delivered,
             "dropped": links.dropped,
+            "missed": links.missed,
             "in_flight": links.in_flight,
             "stale": self.stale_messages,
             "skipped": self.skipped_ticks,
@@ -184,9 +199,20 @@ class SimpyEngine:
         if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
             self._halt_at(time, LAST)
         self._next_sample = communications or math.inf
-        if not self._synchronous:
+        if not self.synchronous:
             self.links.alarm = min(self._limit, self._next_sample)
         self.env.run()
+        if self.is_stuck and self._stop_by_time is None:
+            self.finished = True
+
+    @property
+    def is_stuck(self) -> bool:
+        """Can nothing happen any more?  Rounds wait for those who do not come back."""
+        return not any(not isinstance(entry[3], Halt) for entry in self.env._queue)
+
+    def absent(self) -> list[int]:
+        """Who is off."""
+        return [i for i, on in enumerate(self.living.on) if not on]
 
     def _enough_sent(self) -> None:
         """After an event (synchronously: a round), so many were sent that it is time to halt."""
@@ -219,12 +245,16 @@ class SimpyEngine:
             self.finished = self.finished or end or over
             raise StopSimulation(None)
 
-        self.env.schedule_at(Happening(self.env, [halt]), time, priority)  # type: ignore[arg-type]
+        self.env.schedule_at(Halt(self.env, [halt]), time, priority)  # type: ignore[arg-type]
+
+
+class Halt(Happening):
+    """The run returns to its caller: for a sample, or for good."""
 
 
 def _compute_time(setup: Setup) -> Callable[[int], float]:
     """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
-    law = setup.scenario.compute.time
+    law = setup.scenario.compute.time.drawn
     draw = sampler(law, setup.streams.compute)
     if setup.compute_factors is None:
         constant = law.mean_value

@@ -1,13 +1,14 @@
 """The network: uplinks, delays and losses.  The one place that counts messages.
 
 Section 4 of the design: a message leaves through its sender's uplink, is lost or not (decided
-when it is sent), and arrives after its latency.  Always: sent = delivered + dropped + in flight.
+when it is sent), and arrives after its latency, unless its receiver is off.  Always: sent =
+delivered + dropped + missed + in flight.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappush
 from typing import Any
 
@@ -16,7 +17,7 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 from agents.messages import HELLO, Message
-from simulator.engines.events import DELIVER, DROP, SEND
+from simulator.engines.events import DELIVER, DROP, MISS, SEND
 from simulator.engines.reference.journal import Journal
 from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
@@ -77,7 +78,7 @@ class Links:
         self.env, self._journal = env, journal
         config, streams = setup.scenario.network, setup.streams
         self.senders: list[int] = setup.owners.tolist()
-        self.latency = sampler(config.latency, streams.latency)
+        self.latency = sampler(config.latency.drawn, streams.latency)
         self.agent_factors = _listed(setup.latency_factors)
         self.link_factors = _listed(setup.link_factors)
         self.lost = loss_model(config.drop, streams.loss, len(self.senders))
@@ -86,7 +87,14 @@ class Links:
         self.uplink_free = [0.0] * (max(self.senders, default=-1) + 1)
         self.last_arrival = [0.0] * len(self.senders) if config.fifo else None
         self.retransmit_after = config.timer
-        self.sent = self.delivered = self.dropped = self.bytes = 0
+        self.sent = self.delivered = self.dropped = self.missed = self.bytes = 0
+        #: Who is on, where agents come and go; partitions; messages of rounds whose timer was due
+        #: while they could not be sent again.
+        self.on: list[bool] | None = None
+        self._cuts = setup.cuts
+        self._held: dict[int, Message] = {}
+        if setup.presence is not None or setup.cuts is not None:
+            self._receivers: list[int] = setup.neighbours.tolist()
         self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
         self.alarm, self.on_alarm = math.inf, on_alarm
         self._on_arrival: list[Callable[[simpy.Event], None]] = [self._arrive]
@@ -98,8 +106,9 @@ class Links:
 
     def check_conservation(self) -> None:
         """Whatever was sent has been delivered, was dropped, or is on its way."""
-        known = self.delivered + self.dropped + self.in_flight
-        assert self.sent == known, f"{self.sent} sent, {known} delivered, dropped or in flight"
+        known = self.delivered + self.dropped + self.missed + self.in_flight
+        what = "delivered, dropped, missed or in flight"
+        assert self.sent == known, f"{self.sent} sent, {known} {what}"
 
     def send(self, message: Message) -> tuple[float, float]:
         """Put a message on its way: when it leaves the uplink, and arrives (inf: it is lost)."""
@@ -119,7 +128,7 @@ class Links:
             self.on_alarm()
         lost = self.lost(edge, now)
         latency = self.latency()
-        if lost:
+        if lost or self._parted(edge):
             self.dropped += 1
             if self._journal is not None:
                 self._journal.message(DROP, message)
@@ -135,26 +144,60 @@ class Links:
         self.env.schedule_at(Arrival(self.env, self._on_arrival, message), arrival)
         return departure, arrival
 
+    def _parted(self, edge: int) -> bool:
+        """Does a partition lie between the ends of a link?"""
+        if self._cuts is None:
+            return False
+        return self._cuts.parted(self.env.now, self.senders[edge], self._receivers[edge])
+
+    def _passes(self, edge: int) -> bool:
+        """Are both ends of a link on, and no partition between them?"""
+        if self.on is not None and not (self.on[self.senders[edge]] and self._is_on(edge)):
+            return False
+        return not self._parted(edge)
+
+    def _is_on(self, edge: int) -> bool:
+        return self.on is None or self.on[self._receivers[edge]]
+
     def send_surely(self, message: Message) -> None:
         """Send, and again ``retransmit_after`` after each departure, until it has arrived.
 
         A sender can't tell a slow message from a lost one.  The timer is scheduled right after its
-        attempt's arrival, so an arrival at that very instant is in time.
+        attempt's arrival, so an arrival at that very instant is in time.  Where an end is off or a
+        partition between them when it is due, the message waits until it can pass.
         """
         departure, arrival = self.send(message)
         due = departure + self.retransmit_after
-        if arrival > due:
+        if arrival > due or self.on is not None:
 
             def again(_: simpy.Event) -> None:
-                if not message.arrived:
+                if message.arrived:
+                    return
+                if self._passes(message.edge):
                     self.send_surely(message.again())
+                else:
+                    self._held[message.edge] = message
 
             timer = Happening(self.env, [again])
             self.env.schedule_at(timer, due)
 
+    def retry(self, edges: Iterable[int]) -> None:
+        """Send again what waits on these edges, in their order, and can pass now."""
+        for edge in edges:
+            message = self._held.get(edge)
+            if message is not None and self._passes(edge):
+                del self._held[edge]
+                if not message.arrived:
+                    self.send_surely(message.again())
+
     def _arrive(self, event: simpy.Event) -> None:
-        self.delivered += 1
         message: Message = event._value
+        if not self._is_on(message.edge):
+            self.missed += 1
+            if self._journal is not None:
+                self._journal.message(MISS, message)
+            return
+        self.delivered += 1
         if self._journal is not None:
             self._journal.message(DELIVER, message)
         receive, k = self.mailboxes[message.edge]

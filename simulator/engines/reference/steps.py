@@ -28,6 +28,13 @@ def solve_and_follow(run: int, function: int, s: int, i: int) -> int:
     return follow(carray(place, 1, RECORD)[0], i)
 
 
+@entry
+def follow_renewed(run: int, i: int) -> int:
+    """What it means that agent i has the model of its start again."""
+    place: Any = pointer(run)
+    return follow(carray(place, 1, RECORD)[0], i)
+
+
 class Steps:
     """The rule at work (``agents.messages.Steps``), as plain Python.
 
@@ -75,6 +82,10 @@ class Steps:
     def solve(self, i: int) -> None:
         """Agent i gets a new model."""
         self._do("solve", i, 0, None, None)
+        self._consider(follow(self._record[0], i), i)
+
+    def renewed(self, i: int) -> None:
+        """Agent i has the model of its start again."""
         self._consider(follow(self._record[0], i), i)
 
     def _consider(self, outcome: int, i: int) -> None:
@@ -132,6 +143,10 @@ class CompiledSteps(Steps):
             if outcome < 0:
                 raise self._failure("solve", i, 0, None, None)
             self._consider(outcome, i)
+
+    def renewed(self, i: int) -> None:
+        """Agent i has the model of its start again."""
+        self._consider(direct(follow_renewed, 2)(self._run, i), i)
 
     def _failure(self, name: str, i: int, k: int, a: Sheet | None, b: Sheet | None) -> RuleError:
         arrays = self._array(name, a), self._array(name, b)

@@ -14,6 +14,7 @@ from simulator.problem.tables import (
     listed,
     names_in,
     one_row_an_agent,
+    only_once,
     read_table,
 )
 from simulator.problem.tasks.task import Material
@@ -30,7 +31,8 @@ class Files(Task):
     test: InputFile | None = None
     """Points that nobody learns from: for accuracy (loss hinge or logistic) or test_error."""
     agents: InputFile | None = None
-    """One agent a line, in order; needed only where some agent has no training point."""
+    """One agent a line, in order; needed only where some agent has no training point.  A CSV file
+    (its name ends with .csv) may have columns that other keys name, such as sites.column."""
     vectors: InputFile | None = None
     """Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph."""
     targets: InputFile | None = None
@@ -69,7 +71,12 @@ class Files(Task):
         train = read_table(self.train, self.agent)
         test = None if self.test is None else read_table(self.test, self.agent)
         tables = [train] if test is None else [train, test]
-        names = names_in(tables) if self.agents is None else listed(self.agents)
+        about = None
+        if self.agents is not None and self.agents.suffix.lower() == ".csv":
+            about = read_table(self.agents, self.agent)
+            names = only_once(about)
+        else:
+            names = names_in(tables) if self.agents is None else listed(self.agents)
         features = self._columns(train)
         data = train.data_sets(names, features, self.target, intercept=self.intercept)
         held_out = None
@@ -89,7 +96,7 @@ class Files(Task):
         if self.targets is not None:
             keys = [*features, *([INTERCEPT] if self.intercept else [])]
             targets = one_row_an_agent(read_table(self.targets, self.agent), names, keys)
-        return Material(names, data, held_out, targets, vectors)
+        return Material(names, data, held_out, targets, vectors, about)
 
     def _columns(self, train: Table) -> list[str]:
         """The features."""

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from agents.parameters import MOST_COUNT, Count, Probability, Strict, report
 from simulator.problem.problem import DataSets
+from simulator.problem.tables import Table
 from simulator.scenario.choice import one_of
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,8 @@ class Material:
     test: DataSets | None = None
     targets: Floats | None = None
     vectors: Floats | None = None
+    #: The user's table of agents, one row each in the order of the names, where there is one.
+    about: Table | None = None
 
 
 # --- how many points an agent has ---------------------------------------------------------------

@@ -1,0 +1,55 @@
+"""Exact block coordinate descent on Q_CL (DJAM, Almeida and Xavier 2018; FedRelax)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agents.rule import (
+    ANSWER_THEN_SOLVE,
+    Collaborative,
+    Floats,
+    Rule,
+    Start,
+    per_agent,
+    per_link,
+    prox,
+)
+
+
+class DJAM(Rule):
+    """θ_i ← argmin D_ii‖θ − v_i‖² + μ D_ii L_i(θ),   v_i = Σ_j (W_ij / D_ii) Θ̃_i^j.
+
+    With a ridge r it is the proximal point of v_i / (1 + μr) with a = 2 D_ii (1 + μr).  That vector
+    is kept up to date by difference as copies come in.
+    """
+
+    kind, protocol, objective = "djam", ANSWER_THEN_SOLVE, "cl"
+
+    class Parameters(Collaborative):
+        """Keys of ``algorithm`` for block coordinate descent."""
+
+    #: v_i / (1 + μr), the copies Θ̃_i^j, and W_ij / (D_ii (1 + μr)).
+    v: Floats = per_agent("p")
+    copies: Floats = per_link("p")
+    gain: Floats = per_link()
+
+    def prepare(s: Any, start: Start) -> None:
+        """The proximal step, and v of the first copies."""
+        stiffness = start.D * (1.0 + start.mu * start.parameters.ridge)
+        s.gain = start.W / np.repeat(stiffness, np.diff(start.first))
+        s.copies = start.copies
+        s.v = start.sum_over_links(s.gain[:, None] * s.copies)
+        start.proximal(2.0 * stiffness, start.mu * start.D)
+
+    def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
+        """Replace the copy of that neighbour's model."""
+        for x in range(s.p):
+            s.v[i, x] += s.gain[k] * (received[x] - s.copies[k, x])
+            s.copies[k, x] = received[x]
+
+    def solve(s: Any, i: int) -> None:
+        """The proximal step."""
+        if not prox(s, i, s.v[i], s.models[i]):
+            s.exhausted[i] += 1

@@ -1,0 +1,56 @@
+"""Decentralised parallel gradient descent to one model for all (Lian et al. 2017), full batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agents.parameters import Positive, Strict
+from agents.rule import Floats, Rule, Start, gradient, per_agent, per_link, scratch
+
+
+class DPSGD(Rule):
+    """θ_i ← Σ_j M_ij θ_j − γ ∇f_i(θ_i),   f_i = L_i + (λ/2n)‖θ‖².
+
+    M_ij = 1 / (1 + max(|N_i|, |N_j|)), and M_ii the rest, so that M is doubly stochastic: W/D would
+    end elsewhere.  The gradient is taken before averaging.  Σ f_i is least at the consensus model;
+    with γ fixed, the models come to rest near it, not at it.
+    """
+
+    kind, objective = "dpsgd", "consensus"
+    modes, starts = ("sync",), ("own", "zero", "normal")
+
+    class Parameters(Strict):
+        """Keys of ``algorithm`` for decentralised gradient descent."""
+
+        step: Positive
+        """The step γ."""
+
+    #: M_ij, M_ii, Σ_j M_ij θ_j over what this round has brought, λ/n, and the gradient.
+    M: Floats = per_link()
+    own: Floats = per_agent()
+    mixed: Floats = per_agent("p")
+    decay: Floats = per_agent()
+    slope: Floats = scratch("p")
+
+    def prepare(s: Any, start: Start) -> None:
+        """The weights."""
+        degrees = np.diff(start.first)
+        s.M = 1.0 / (1.0 + np.maximum(np.repeat(degrees, degrees), degrees[start.neighbour]))
+        s.own = 1.0 - start.sum_over_links(s.M)
+        s.decay = np.full(len(degrees), start.ridge / len(degrees))
+        start.gradients()
+
+    def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
+        """Each neighbour is heard once a round."""
+        for x in range(s.p):
+            s.mixed[i, x] += s.M[k] * received[x]
+
+    def solve(s: Any, i: int) -> None:
+        """Average and step."""
+        gradient(s, i, s.models[i], s.slope)
+        for x in range(s.p):
+            step = s.slope[x] + s.decay[i] * s.models[i, x]
+            s.models[i, x] = s.own[i] * s.models[i, x] + s.mixed[i, x] - s.step * step
+            s.mixed[i, x] = 0.0

@@ -1,0 +1,94 @@
+"""Who is on, and who is cut off from whom, in compiled code."""
+# mypy: disallow_untyped_decorators=False
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.compiling import floats, kernel
+from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.setup import Setup
+
+#: Kinds of events besides those of a loop: an agent is switched on or off; a partition ends.
+SWITCH, HEAL = 6, 7
+#: Switches come before all else at their instant: the numbers of their order begin here.
+EARLY = -(2**62)
+
+LIFE = np.dtype(
+    [
+        ("on", np.bool_),
+        #: Is hello still to be said?  In rounds: does the beginning of one wait for the return; has
+        #: the agent come back since the last barrier, and is to forget?
+        ("silent", np.bool_),
+        ("waits", np.bool_),
+        ("returned", np.bool_),
+        #: How often its computing was interrupted; when it is due; what was left of it.
+        ("pauses", np.int64),
+        ("due", np.float64),
+        ("left", np.float64),
+        #: The next of its switches in a trace, and the end of them.
+        ("next", np.int64),
+        ("last", np.int64),
+    ],
+    align=True,
+)
+FIELDS: Fields = [
+    ("living", np.bool_),
+    ("forgets", np.bool_),
+    ("lives", ADDRESS),
+    #: The times of a trace's switches, agent by agent; where there is none, stays are drawn.
+    ("traced", np.bool_),
+    ("switch_count", np.int64),
+    ("switch_times", ADDRESS),
+    #: Partitions: how many, the present or next one, begins and ends (cuts, 2), groups (cuts, n).
+    ("cuts", np.int64),
+    ("cut", np.int64),
+    ("cut_times", ADDRESS),
+    ("groups", ADDRESS),
+    #: In rounds: edges whose message is to be sent again as soon as it can pass; the next of them
+    #: to look at after a partition.
+    ("held", ADDRESS),
+    ("healing", np.int64),
+    #: What forgetting puts back: (address, address of the fresh values, words, over links) each.
+    ("renewals", ADDRESS),
+    ("renewal_count", np.int64),
+]
+
+
+def make_lives(setup: Setup, hello: bool) -> NDArray[Any]:
+    """The agents' lives (n) before the first event."""
+    assert setup.presence is not None
+    presence = setup.presence
+    lives = np.zeros(setup.problem.n, LIFE)
+    lives["on"], lives["silent"] = presence.on, hello
+    lives["next"], lives["last"] = presence.starts[:-1], presence.starts[1:]
+    return lives
+
+
+@kernel
+def life_of(run: Any, i: int) -> Any:
+    """The comings and goings of agent i."""
+    return view(run.lives, run.n, LIFE)[i]
+
+
+@kernel
+def is_off(run: Any, i: int) -> bool:
+    """Is agent i switched off?"""
+    return run.living and not life_of(run, i).on
+
+
+@kernel
+def parted(run: Any, one: int, other: int) -> bool:
+    """Does a partition lie between two agents now?"""
+    if run.cut == run.cuts:
+        return False
+    times = floats(run.cut_times, (run.cuts, 2))
+    while run.cut < run.cuts and run.now >= times[run.cut, 1]:
+        run.cut += 1
+    if run.cut == run.cuts or run.now < times[run.cut, 0]:
+        return False
+    groups = view(run.groups, run.cuts * run.n, np.int64)
+    return groups[run.cut * run.n + one] != groups[run.cut * run.n + other]

@@ -1,0 +1,138 @@
+"""Who is on and when, and who is cut off from whom: what engines know before the first event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simulator.errors import ScenarioError
+from simulator.problem.problem import Floats, Problem
+from simulator.problem.tables import listing
+from simulator.scenario.laws import Law
+from simulator.scenario.living import OnOff, Traced, read_switches
+from simulator.scenario.schema import Scenario
+from simulator.seeds import Streams
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """The agents' comings and goings."""
+
+    #: Who is on at time 0 (n), and when each switches for the first time (infinite: never).
+    on: NDArray[np.bool_]
+    first: Floats
+    #: The laws of later stays; None where a trace has all of them: agent i's switches are
+    #: ``times[starts[i]:starts[i + 1]]``.
+    laws: tuple[Law[Any], Law[Any]] | None
+    times: Floats
+    starts: Ints
+    forget: bool
+
+
+def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence | None:
+    """From the stream "availability", in this order: states, shares of the first stays, the stays.
+
+    The first stay is the rest of one that a random instant falls into, so that the process is
+    stationary from the start.
+    """
+    config = scenario.availability
+    if config is None:
+        return None
+    n = problem.n
+    if isinstance(config, Traced):
+        return _traced(config, problem)
+    assert isinstance(config, OnOff)
+    rng = streams.availability
+    on = rng.random(n) < config.share_on
+    share = rng.random(n)
+    stays = np.where(on, config.on.weighted(rng, n), config.off.weighted(rng, n))
+    starts = np.zeros(n + 1, dtype=np.int64)
+    laws = (config.on, config.off)
+    return Presence(on, share * stays, laws, np.empty(0), starts, config.forget)
+
+
+def _traced(config: Traced, problem: Problem) -> Presence:
+    number = {name: i for i, name in enumerate(problem.names)}
+    switches: list[list[float]] = [[] for _ in problem.names]
+    on = np.ones(problem.n, dtype=bool)
+    last = [True] * problem.n
+    for switch in read_switches(config.file):
+        i = number.get(switch.agent)
+        if i is None:
+            raise ScenarioError(
+                f"{config.file}:{switch.line}: column 'agent': {switch.agent!r} is not an agent; "
+                f"the agents are {listing(problem.names)}"
+            )
+        if switch.on != last[i]:
+            last[i] = switch.on
+            if switch.time > 0:
+                switches[i].append(switch.time)
+            else:
+                on[i] = switch.on
+    sizes = np.array([len(times) for times in switches], dtype=np.int64)
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    times = np.array([time for own in switches for time in own], dtype=float)
+    first = np.array([own[0] if own else np.inf for own in switches])
+    return Presence(on, first, None, times, starts, config.forget)
+
+
+# --- partitions ---------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Cuts:
+    """Partitions in the order of time: when each begins and ends (k, 2), and the groups (k, n)."""
+
+    times: Floats
+    groups: Ints
+
+    def parted(self, now: float, one: int, other: int) -> bool:
+        """Is what is sent from one agent to the other now lost?"""
+        k = int(np.searchsorted(self.times[:, 1], now, side="right"))
+        if k == len(self.times) or now < self.times[k, 0]:
+            return False
+        return bool(self.groups[k, one] != self.groups[k, other])
+
+
+def cuts(scenario: Scenario, problem: Problem, streams: Streams, sites: Ints | None) -> Cuts | None:
+    """All partitions; random groups come from the stream "sites", in the scenario's order."""
+    config = scenario.network.partitions
+    if not config:
+        return None
+    groups = []
+    for k, cut in enumerate(config):
+        if isinstance(cut.groups, int):
+            group = np.empty(problem.n, dtype=np.int64)
+            if cut.groups > problem.n:
+                raise ScenarioError(
+                    f"network.partitions.{k}.groups: {cut.groups} groups of {problem.n} agents"
+                )
+            for number, part in enumerate(
+                np.array_split(streams.sites.permutation(problem.n), cut.groups)
+            ):
+                group[part] = number
+        elif cut.groups == "by site":
+            assert sites is not None
+            group = sites
+        else:
+            group = _listed(cut.groups, problem.names, f"network.partitions.{k}.groups")
+        groups.append(group)
+    order = sorted(range(len(config)), key=lambda k: config[k].begin)
+    times = np.array([(config[k].begin, config[k].until) for k in order])
+    return Cuts(times, np.stack([groups[k] for k in order]).astype(np.int64))
+
+
+def _listed(groups: list[list[Any]], names: list[str], key: str) -> Ints:
+    number = {name: i for i, name in enumerate(names)}
+    group = np.full(len(names), len(groups), dtype=np.int64)  # who is in no list
+    for place, members in enumerate(groups):
+        for name in members:
+            if name not in number:
+                raise ScenarioError(
+                    f"{key}: {name!r} is not an agent; the agents are {listing(names)}"
+                )
+            group[number[name]] = place
+    return group

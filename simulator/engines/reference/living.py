@@ -1,0 +1,101 @@
+"""Agents that come and go, with SimPy: events that switch them, and events that end partitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from simpy.events import URGENT
+
+from simulator.engines.events import OFF, ON, SWITCH
+from simulator.engines.presence import Presence
+from simulator.engines.reference.network import Happening
+from simulator.scenario.laws import sampler
+
+if TYPE_CHECKING:
+    from simulator.engines.reference.engine import SimpyEngine
+
+
+class Living:
+    """Switches a run's agents on and off; switches come before all else at their instant."""
+
+    def __init__(self, engine: SimpyEngine):
+        self.engine, self.env = engine, engine.env
+        setup = engine.setup
+        self.on: list[bool] = []
+        if engine.synchronous and setup.cuts is not None:
+            # What a partition holds up goes on when it ends.
+            for end in setup.cuts.times[:, 1].tolist():
+                self._at(end, lambda: engine.links.retry(range(len(setup.neighbours))))
+        if setup.presence is not None:
+            self._begin(setup.presence)
+
+    def _begin(self, presence: Presence) -> None:
+        engine = self.engine
+        self.on = engine.links.on = presence.on.tolist()
+        self._next = _stays(engine, presence)
+        self.forget = presence.forget
+        #: Who has come back since the last barrier, in rounds.
+        self.returned: set[int] = set()
+        for i, on in enumerate(self.on):
+            if not on:
+                engine.agents[i].on = False
+                self._note(i)
+        for i, time in enumerate(presence.first.tolist()):
+            self._at(time, partial(self._switch, i))
+
+    def _at(self, time: float, action: Callable[[], None]) -> None:
+        if time < math.inf:
+            event = Happening(self.env, [lambda _: action()])
+            self.env.schedule_at(event, time, URGENT)
+
+    def _note(self, i: int) -> None:
+        if self.engine.journal is not None:
+            self.engine.journal.agent(SWITCH, i, ON if self.on[i] else OFF)
+
+    def _switch(self, i: int) -> None:
+        on = self.on[i] = not self.on[i]
+        self._note(i)
+        self._at(self._next(i, self.env.now, on), partial(self._switch, i))
+        agent: Any = self.engine.agents[i]
+        if not on:
+            agent.switch_off()
+        elif self.engine.synchronous:
+            agent.switch_on()
+            if self.forget:
+                self.returned.add(i)
+            self.engine.links.retry(self._links_of(i))
+        else:
+            agent.switch_on(self.forget)
+
+    def _links_of(self, i: int) -> list[int]:
+        """The edges from and to an agent, in the order of sender, then receiver."""
+        setup = self.engine.setup
+        own = setup.links_of(i)
+        back = setup.back[own.start : own.stop].tolist()
+        return sorted([*own, *back])
+
+    def renew_returned(self) -> None:
+        """At a barrier: whoever has come back since the last one has forgotten everything."""
+        for i in sorted(self.returned):
+            self.engine.renew(i)
+        self.returned.clear()
+
+
+def _stays(engine: SimpyEngine, presence: Presence) -> Callable[[int, float, bool], float]:
+    """A function of (agent, now, is it on from now) that says when it switches next."""
+    if presence.laws is None:
+        times, ends = presence.times.tolist(), presence.starts[1:].tolist()
+        places = presence.starts[:-1].tolist()
+
+        def next_time(i: int, now: float, on: bool) -> float:
+            places[i] += 1
+            return times[places[i]] if places[i] < ends[i] else math.inf
+
+        return next_time
+    streams = engine.setup.streams
+    stay_on = sampler(presence.laws[0], streams.on)
+    stay_off = sampler(presence.laws[1], streams.off)
+    return lambda i, now, on: now + (stay_on() if on else stay_off())

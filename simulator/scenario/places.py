@@ -1,0 +1,193 @@
+"""Laws that depend on the agents themselves: where they are, and columns of the user's file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator, Field, create_model
+
+from simulator.errors import ScenarioError
+from simulator.machine import require_readable
+from simulator.scenario.laws import Constant, Law, Q
+from simulator.scenario.living import read_seconds
+from simulator.scenario.quantities import InputFile, KilometresPerSecond, Seconds
+
+Floats = NDArray[np.float64]
+#: In kilometres: the mean radius of the earth, and half and a quarter of the way around it.
+EARTH, FARTHEST, FAR = 6371.0, 20015.0, 10007.0
+ONE: Law[Any] = Constant[float](value=1.0)
+
+
+class Column(Law[Q]):
+    """Each agent's own value: a column of numbers of the agents' file (task.agents, a CSV file)."""
+
+    kind: Literal["column"] = "column"
+    column: str
+    """The column's name."""
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """Nothing is drawn: ``simulator.engines.setup`` reads the column."""
+        raise ScenarioError(f"{{kind: column, column: {self.column}}} is for agents only")
+
+    @property
+    def drawn(self) -> Law[Any]:
+        """1 at every use, times the agent's value."""
+        return ONE
+
+    @property
+    def mean_value(self) -> float:
+        """Not known before the file is read: 1 stands for it."""
+        return 1.0
+
+    @property
+    def rare_value(self) -> float:
+        """Not known before the file is read: 1 stands for it."""
+        return 1.0
+
+
+class Geographic(Law[Q]):
+    """A latency that is fixed by the two ends of a link, times a jitter of mean 1."""
+
+    jitter: Law[Any]
+    """A law of mean 1 that multiplies each message's latency."""
+
+    @property
+    def drawn(self) -> Law[Any]:
+        """The jitter."""
+        return self.jitter
+
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
+        """The jitter."""
+        return self.jitter.draw(rng, size)
+
+
+class BySite(Geographic[Q]):
+    """As a matrix says, from the sender's site to the receiver's.
+
+    A CSV file: the first line and the first column name the sites, in the same order; the cells
+    are times, in seconds or with a unit.
+    """
+
+    kind: Literal["sites"] = "sites"
+    file: Annotated[InputFile, AfterValidator(lambda path: read_matrix(path) and path)]
+    """The matrix: sites in the first line and the first column, times in seconds in the cells."""
+    round_trip: bool = False
+    """Are the times of the file there and back?  Then one way takes half of them."""
+
+    def matrix(self) -> tuple[list[str], Floats]:
+        """The sites' names, and one-way times (from, to)."""
+        names, times = read_matrix(self.file)
+        return names, times / 2 if self.round_trip else times
+
+    @property
+    def mean_value(self) -> float:
+        """The mean of the matrix."""
+        return float(self.matrix()[1].mean())
+
+    @property
+    def rare_value(self) -> float:
+        """The slowest way, with a rare jitter."""
+        return float(self.matrix()[1].max()) * self.jitter.rare_value
+
+
+class ByDistance(Geographic[Q]):
+    """(base + great-circle distance / speed) × jitter, from columns of the agents' file."""
+
+    kind: Literal["distance"] = "distance"
+    base: Seconds = 0.0
+    """What every message takes, however near."""
+    speed: KilometresPerSecond = 200_000.0
+    """Of light in glass, by default."""
+    latitude: str = "latitude"
+    """The column of latitudes, in degrees north."""
+    longitude: str = "longitude"
+    """The column of longitudes, in degrees east."""
+
+    def over(self, kilometres: Any) -> Any:
+        """The time for a distance."""
+        return self.base + kilometres / self.speed
+
+    @property
+    def mean_value(self) -> float:
+        """Between random places on the earth."""
+        return float(self.over(FAR))
+
+    @property
+    def rare_value(self) -> float:
+        """To the other side of the earth, with a rare jitter."""
+        return float(self.over(FARTHEST)) * self.jitter.rare_value
+
+
+def _is_fair(law: Law[Any]) -> Law[Any]:
+    if abs(law.mean_value - 1.0) > 1e-9:
+        raise ValueError(f"must have the mean 1 (got {law.mean_value:g})")
+    return law
+
+
+def geographic(factors: Any) -> list[type[Law[Any]]]:
+    """The geographic latencies, whose jitter is one of these laws of factors."""
+    jitter: Any = Annotated[factors, AfterValidator(_is_fair)]
+    what = "A factor of mean 1 that is drawn for every message."
+    field = (jitter, Field(default={"kind": "constant", "value": 1.0}, validate_default=True))
+    field[1].description = what
+    made: list[type[Law[Any]]] = []
+    for law in (BySite[Seconds], ByDistance[Seconds]):
+        model = create_model(law.__name__.split("[")[0], __base__=law, jitter=field)
+        model.__doc__ = BySite.__doc__ if "Site" in law.__name__ else ByDistance.__doc__
+        made.append(cast("type[Law[Any]]", model))
+    return made
+
+
+# --- the matrix ---------------------------------------------------------------------------------
+def read_matrix(path: Path) -> tuple[list[str], Floats]:
+    """Names of sites and times between them; ValueError names line and cell of what is wrong."""
+    try:
+        require_readable(path)
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {error}") from None
+    lines = [
+        (number, [cell.strip() for cell in cells])
+        for number, cells in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1)
+        if any(cell.strip() for cell in cells)
+    ]
+    if not lines:
+        raise ValueError(f"{path.name} is empty; its first line must name the sites")
+    names = lines[0][1][1:]
+    if len(set(names)) != len(names) or not all(names):
+        raise ValueError(f"{path.name}:{lines[0][0]}: every site must have a name of its own")
+    if len(lines) - 1 != len(names):
+        raise ValueError(
+            f"{path.name}: {len(lines) - 1} rows for {len(names)} columns; it must be square"
+        )
+    rows = []
+    for name, (number, cells) in zip(names, lines[1:], strict=True):
+        place = f"{path.name}:{number}"
+        if len(cells) != len(names) + 1:
+            raise ValueError(f"{place}: {len(cells) - 1} times; must be {len(names)}")
+        if cells[0] != name:
+            raise ValueError(f"{place}: {cells[0]!r} where {name!r} is expected, as in line 1")
+        rows.append(
+            [read_seconds(place, to, cell) for to, cell in zip(names, cells[1:], strict=True)]
+        )
+    return names, np.array(rows)
+
+
+def great_circle(latitude: Floats, longitude: Floats, one: Any, other: Any) -> Floats:
+    """Kilometres between agents (haversine), given degrees (n) and the numbers of both ends."""
+    north, east = np.radians(latitude), np.radians(longitude)
+    between = (
+        np.sin((north[one] - north[other]) / 2) ** 2
+        + np.cos(north[one]) * np.cos(north[other]) * np.sin((east[one] - east[other]) / 2) ** 2
+    )
+    return 2 * EARTH * np.arcsin(np.sqrt(np.minimum(between, 1.0)))
+
+
+def with_column(laws: Iterable[type[Law[Any]]]) -> list[type[Law[Any]]]:
+    """The laws, and columns of the agents' file."""
+    return [*laws, Column]
