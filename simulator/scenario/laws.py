@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -354,14 +355,18 @@ _PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: wh
 _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
 
 
+@cache
+def _scaled(law: type[Law[Any]], what: Literal["Factor", "Stay"]) -> Any:
+    """A law of factors, or of stays, by a name of its own; one class, however often it is used."""
+    scale = law[Positive] if what == "Factor" else law[PositiveSeconds]  # type: ignore[index]
+    made: Any = create_model(f"{law.__name__}{what}", __base__=scale)
+    made.__doc__ = law.__doc__
+    return made
+
+
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    factors = []
-    for law in laws:
-        made = create_model(f"{law.__name__}Factor", __base__=law[Positive])  # type: ignore[index]
-        made.__doc__ = law.__doc__
-        factors.append(made)
-    choice = one_of(factors)
+    choice = one_of([_scaled(law, "Factor") for law in laws])
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),
@@ -371,7 +376,7 @@ def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
 
 def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a stay: a time above 0, perhaps with a unit, or a law of such times."""
-    choice = one_of([law[PositiveSeconds] for law in laws])  # type: ignore[index]
+    choice = one_of([_scaled(law, "Stay") for law in laws])
     return Annotated[
         choice,
         AfterValidator(_holds_no_zero),

@@ -128,6 +128,7 @@ class Traced(Strict):
 
     kind: Literal["trace"] = "trace"
     file: Annotated[InputFile, AfterValidator(_holds_switches)]
+    """The trace."""
     forget: bool = False
     """Do agents come back with their data only, without models and copies?"""
 

@@ -28,6 +28,7 @@ class Column(Law[Q]):
 
     kind: Literal["column"] = "column"
     column: str
+    """The column's name."""
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Nothing is drawn: ``simulator.engines.setup`` reads the column."""
@@ -73,6 +74,7 @@ class BySite(Geographic[Q]):
 
     kind: Literal["sites"] = "sites"
     file: Annotated[InputFile, AfterValidator(lambda path: read_matrix(path) and path)]
+    """The matrix."""
     round_trip: bool = False
     """Are the times of the file there and back?  Then one way takes half of them."""
 
@@ -130,8 +132,8 @@ def geographic(factors: Any) -> list[type[Law[Any]]]:
     """The geographic latencies, whose jitter is one of these laws of factors."""
     jitter: Any = Annotated[factors, AfterValidator(_is_fair)]
     what = "A factor of mean 1 that is drawn for every message."
-    field = (jitter, Field(default={"kind": "constant", "value": 1.0}, validate_default=True))
-    field[1].description = what
+    plain = {"kind": "constant", "value": 1.0}
+    field = (jitter, Field(default=plain, validate_default=True, description=what))
     made: list[type[Law[Any]]] = []
     for law in (BySite[Seconds], ByDistance[Seconds]):
         model = create_model(law.__name__.split("[")[0], __base__=law, jitter=field)
