@@ -6,6 +6,7 @@ from setuptools import find_packages, setup
 SHIPPED = {
     "simulator.shipped.scenarios": "scenarios",
     "simulator.shipped.scenarios.data": "scenarios/data",
+    "simulator.shipped.scenarios.data.continents": "scenarios/data/continents",
     "simulator.shipped.scenarios.data.radon": "scenarios/data/radon",
     "simulator.shipped.scenarios.data.states": "scenarios/data/states",
     "simulator.shipped.scenarios.paper": "scenarios/paper",

@@ -59,7 +59,7 @@ def example(path: Path) -> str:
     """The text of a shipped file that can be written anywhere: its own files by absolute paths."""
     folder = path.parent
     text = path.read_text(encoding="utf-8")
-    near = [*folder.glob("*.yaml"), *folder.glob("*.json"), *folder.glob("data/*")]
+    near = [*folder.glob("*.yaml"), *folder.glob("*.json"), *(folder / "data").rglob("*.*")]
     for file in near:
         name = file.relative_to(folder).as_posix()
         for before in (": ", "=", "file: "):

@@ -411,7 +411,7 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     links = page.locator("#p0 .tables a")
     assert links.count() == 1
     assert (tmp_path / links.first.get_attribute("href")).resolve() == own.resolve()
-    heading = page.locator("#p0 .tables details").last.get_by_role("button", name="l2 error")
+    heading = page.locator("#p0 .tables details").last.get_by_role("button", name="l2 error").first
     heading.click()
     cells = page.locator("#p0 .tables details").last.locator("tbody tr td:last-child")
     order = swept.runs.sort_values("l2_error", ascending=False)["folder"].tolist()

@@ -199,6 +199,16 @@ def listed(path: Path) -> list[str]:
     return list(seen)
 
 
+def has_columns(path: Path, agent: str) -> bool:
+    """Is a file of agents a table, with several columns or one that is called ``agent``?"""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            titles = [title.strip(' "\n') for title in file.readline().split(",")]
+    except (OSError, UnicodeDecodeError):  # whoever reads it will say so
+        return False
+    return len(titles) > 1 or agent in titles
+
+
 def only_once(table: Table) -> list[str]:
     """The agents of a table, in its order, each of which has one row."""
     names = table.cells[table.agent]

@@ -272,7 +272,7 @@ def _optimum(scenario: Scenario) -> tuple[Any, ...]:
     objective = algorithm.kind if algorithm.rule is None else algorithm.rule.objective
     # Q_CL knows no confidences; admm has the key for its start alone.
     confidence = getattr(algorithm, "confidence", "data") if objective == "mp" else None
-    own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", None), confidence)
+    own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", 0.0), confidence)
     return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
 
 

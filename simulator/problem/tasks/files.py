@@ -11,6 +11,7 @@ from simulator.errors import ScenarioError
 from simulator.problem.tables import (
     INTERCEPT,
     Table,
+    has_columns,
     listed,
     names_in,
     one_row_an_agent,
@@ -31,8 +32,8 @@ class Files(Task):
     test: InputFile | None = None
     """Points that nobody learns from: for accuracy (loss hinge or logistic) or test_error."""
     agents: InputFile | None = None
-    """One agent a line, in order; needed only where some agent has no training point.  A CSV file
-    (its name ends with .csv) may have columns that other keys name, such as sites.column."""
+    """One agent a line, in order; needed only where some agent has no training point.  Or a table
+    with a column of agents, and others that other keys name, such as sites.column."""
     vectors: InputFile | None = None
     """Auxiliary vectors, one row an agent, for a kernel or nearest-neighbour graph."""
     targets: InputFile | None = None
@@ -72,7 +73,7 @@ class Files(Task):
         test = None if self.test is None else read_table(self.test, self.agent)
         tables = [train] if test is None else [train, test]
         about = None
-        if self.agents is not None and self.agents.suffix.lower() == ".csv":
+        if self.agents is not None and has_columns(self.agents, self.agent):
             about = read_table(self.agents, self.agent)
             names = only_once(about)
         else:
