@@ -6,7 +6,7 @@ PY := .venv/bin/python
 
 help:
 	@echo "make run        run the main scenario (scenarios/moons.yaml)"
-	@echo "make reproduce  all of the paper's experiments, at full size (about 20 minutes on two cores)"
+	@echo "make reproduce  all of the paper's experiments, at full size (about half an hour on two cores)"
 	@echo "make test       the test suite"
 	@echo "make check      what CI runs: format, lint, types, tests"
 	@echo "make docs       the documentation, as a site in build/docs"
