@@ -41,7 +41,7 @@ def report_command(
 
     \b
     Examples:
-      python -m simulator report results/moons-1632f351 --open
+      python -m simulator report results/moons-17fc246b --open
       python -m simulator report results/moons-* -o both.html
       python -m simulator report results/sweeps/phase_diagram-0a1b2c3d
     """
@@ -67,7 +67,7 @@ def animate_command(result: Path, out: Path | None, plugins: tuple[str, ...]) ->
 
     \b
     Example:
-      python -m simulator animate results/moons-1632f351 -o moons.gif
+      python -m simulator animate results/moons-17fc246b -o moons.gif
     """
     from simulator.report.animation import write_animation
 

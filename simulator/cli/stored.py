@@ -60,7 +60,7 @@ def show_command(folder: Path) -> None:
 
     \b
     Example:
-      python -m simulator show results/moons-1632f351
+      python -m simulator show results/moons-17fc246b
     """
     from simulator.store.store import read_manifest
 
@@ -91,7 +91,7 @@ def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figu
 
     \b
     Examples:
-      python -m simulator draw results/moons-1632f351 --format pdf --width 3.3 --to figures
+      python -m simulator draw results/moons-17fc246b --format pdf --width 3.3 --to figures
       python -m simulator draw results/sweeps/moons-0123abcd --metric l2_error
     """
     from simulator.store.store import read_manifest
