@@ -340,9 +340,9 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """All experiments in small, made once for the tests of this group: results and output."""
+    """All experiments in small: results and output."""
     out = tmp_path_factory.mktemp("quick")
     words = ["reproduce", "all", "--quick", "--jobs", "2", "--out", str(out)]
     with pytest.MonkeyPatch.context() as patch:  # what fonts and pixels cost is not the point here
@@ -353,9 +353,10 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out, result.output
 
 
-@pytest.mark.xdist_group("quick reproduction")
-def test_killed_and_started_again_it_gives_the_same_bytes(quick, tmp_path: Path):
+def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path):
     names = ["fig2-left", "theorem1"]
+    list(reproduce(names, choices=CHOICES, out=tmp_path / "whole", quick=True, jobs=1))
+    once = tables_of(tmp_path / "whole" / "paper" / "quick")
     out = tmp_path / "killed"
     words = ["reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--choices", CHOICES]
     process = Command(*words, cwd=tmp_path)
@@ -367,7 +368,6 @@ def test_killed_and_started_again_it_gives_the_same_bytes(quick, tmp_path: Path)
     again = list(reproduce(names, choices=CHOICES, out=out, quick=True, jobs=1))
     assert [item.id for item in again] == names
     assert sum(item.stored for item in again) >= before
-    once = tables_of(quick[0] / "paper" / "quick")
     for name, table in tables_of(out / "paper" / "quick").items():
         assert table == once[name], name
     assert not list(out.rglob(".draft-*"))
@@ -406,7 +406,6 @@ def _stored(out: Path) -> int:
     return len([*out.glob("closed-forms/*.csv"), *out.glob("theorem1-*/manifest.json")])
 
 
-@pytest.mark.xdist_group("quick reproduction")
 def test_quick_versions_and_their_claims_are_those_committed(quick):
     """Numbers as committed, up to other machines' last digits."""
     out, output = quick
