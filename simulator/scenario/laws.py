@@ -354,31 +354,29 @@ _PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: wh
 _PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
 
 
-def _over(law: type[Law[Any]], numbers: Any, name: str) -> Any:
-    """A law over such numbers, with a name and a text for the schema."""
-    made = create_model(f"{law.__name__}{name}", __base__=law[numbers])  # type: ignore[index]
-    made.__doc__ = law.__doc__
-    return made
+def _above_zero(laws: Iterable[type[Law[Any]]], numbers: Any, name: str) -> Any:
+    """The type of a number above 0, or of a law of such; ``name`` tells it apart in the schema."""
+    made = []
+    for law in laws:
+        model = create_model(f"{law.__name__}{name}", __base__=law[numbers])  # type: ignore[index]
+        model.__doc__ = law.__doc__
+        made.append(model)
+    choice = one_of(made)
+    return Annotated[
+        choice,
+        AfterValidator(_holds_no_zero),
+        BeforeValidator(_plain_is_constant, json_schema_input_type=numbers | choice),
+    ]
 
 
 def factor_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a positive number per agent: a number for all of them, or a law over agents."""
-    choice = one_of([_over(law, Positive, "Factor") for law in laws])
-    return Annotated[
-        choice,
-        AfterValidator(_holds_no_zero),
-        BeforeValidator(_plain_is_constant, json_schema_input_type=Positive | choice),
-    ]
+    return _above_zero(laws, Positive, "Factor")
 
 
 def stay_law(laws: Iterable[type[Law[Any]]]) -> Any:
     """The type of a stay: a time above 0, perhaps with a unit, or a law of such times."""
-    choice = one_of([_over(law, PositiveSeconds, "Stay") for law in laws])
-    return Annotated[
-        choice,
-        AfterValidator(_holds_no_zero),
-        BeforeValidator(_plain_is_constant, json_schema_input_type=PositiveSeconds | choice),
-    ]
+    return _above_zero(laws, PositiveSeconds, "Stay")
 
 
 def time_law(
