@@ -84,10 +84,11 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
         r = λ_j π_j^i (1 − q) + λ_i π_i^j (1 − q)²,
 
     so the age is exponential plus a delay, and ``end`` where nothing was heard yet.  Rounds, where
-    nobody chooses when to speak, have no such law.
+    nobody chooses when to speak, have no such law, nor has a network whose agents come and go.
     """
     scenario = setup.scenario
-    if scenario.algorithm.mode != "async":
+    lives = scenario.availability is not None or scenario.network.partitions
+    if scenario.algorithm.mode != "async" or lives:
         return None
     kept = 1 - _loss(scenario)
     chosen = setup.rates[setup.owners] * _chances(setup)

@@ -83,6 +83,8 @@ def _network(scenario: Scenario) -> str:
         parts.append(f"{100 * drop.rate:.4g} % of messages are lost")
     else:
         parts.append("no message is lost")
+    if scenario.availability is not None:
+        parts.append("agents come and go, and miss what arrives while they are off")
     if network.bandwidth is not None:
         parts.append(f"an uplink carries {network.bandwidth:,.0f} bytes a second")
     words = "; ".join(parts)
