@@ -14,9 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(
-    ["simulator.sweeps.sweep", "simulator.cli.commands", "simulator.cli.sweep", "matplotlib.figure"]
-)
+FORKED.set_forkserver_preload(["tests.warm"])
 
 
 class Command:

@@ -14,9 +14,12 @@ from scipy.sparse import csr_array
 import simulator.theory.central
 import simulator.theory.objectives
 from agents.losses import LOSSES
+from agents.losses.absolute import Absolute
+from agents.losses.hinge import Hinge
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
+from simulator.theory.memory import LARGEST, MOST, remembered
 from simulator.theory.objectives import (
     Collaboration,
     Propagation,
@@ -154,9 +157,10 @@ def test_mp_optimum_by_conjugate_gradients_agrees(rng, monkeypatch):
     n = 60
     ring = np.roll(np.eye(n), 1, axis=1)
     problem = make_problem(rng, n=n, p=2, W=ring + ring.T)
-    direct = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
+    solve = mp_optimum.__wrapped__  # which remembers nothing
+    direct = solve(problem.W, problem.confidence, problem.solitary, 0.05)
     monkeypatch.setattr(simulator.theory.objectives, "DIRECT_AGENTS", 10)
-    iterative = mp_optimum(problem.W, problem.confidence, problem.solitary, 0.05)
+    iterative = solve(problem.W, problem.confidence, problem.solitary, 0.05)
     assert np.abs(iterative - direct).max() > 0  # it was the other method
     np.testing.assert_allclose(iterative, direct, rtol=0, atol=1e-9)
 
@@ -252,6 +256,8 @@ def test_cl_optimum_agrees_with_a_general_optimiser(name, rng):
 def test_cl_optimum_is_the_same_with_blocks_instead_of_factors(name, rng, monkeypatch):
     problem = make_problem(rng, name, n=12, p=3, sizes=[20, 1, 0, 7, 9, 3, 0, 2, 15, 4, 4, 5])
     dense = cl_optimum(problem, 0.2)
+    forgetful = simulator.theory.central.minimise.__wrapped__
+    monkeypatch.setattr(simulator.theory.objectives, "minimise", forgetful)
     monkeypatch.setattr(simulator.theory.central, "DENSE_POINTS", 0)
     np.testing.assert_allclose(cl_optimum(problem, 0.2), dense, rtol=0, atol=1e-7)
 
@@ -292,7 +298,7 @@ def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
     theta = consensus_model(problem, 0.01)
 
     def total(x):
-        losses = sum(problem.loss.total(x, *problem.data[i]) for i in range(30))
+        losses = problem.loss.values(problem.data.X @ x, problem.data.y).sum()
         return losses + ridge / 2 * np.sum(x**2)
 
     for _ in range(200):
@@ -325,3 +331,41 @@ def test_consensus_model_with_a_point_that_hardly_misses_its_margin():
     task = {"kind": "linear_classification", "agents": 100, "dimension": 50}
     problem = problem_of(schema_for().model_validate({**LINEAR, "seed": 50, "task": task}))
     assert unbalanced(problem, consensus_model(problem, 0.01), 0.01) < 1e-6
+
+
+# --- solved once ---------------------------------------------------------------------------------
+def test_the_same_question_is_solved_once_and_another_anew(rng):
+    asked = []
+
+    @remembered
+    def solve(K, loss, y, definite=False):
+        asked.append(definite)
+        return y + K.data.sum()
+
+    K, y = csr_array(np.eye(3)), rng.normal(size=3)
+    first = solve(K, Hinge(), y)
+    first[:] = 0.0  # what is handed out is the caller's
+    np.testing.assert_array_equal(solve(K.copy(), Hinge(), y.copy()), y + 3.0)
+    assert asked == [False]
+    other = y.copy()
+    other[2] = np.nextafter(other[2], np.inf)
+    for question in ((K, Hinge(), other), (K, Absolute(), y), (2.0 * K, Hinge(), y)):
+        solve(*question)
+    solve(K, Hinge(), y, definite=True)
+    assert asked == [False] * 4 + [True]
+
+
+def test_only_the_last_solutions_are_kept_and_no_large_ones():
+    asked = []
+
+    @remembered
+    def solve(x, size):
+        asked.append(x)
+        return np.zeros(size)
+
+    for x in (*range(MOST + 1), 1, 0):
+        solve(x, 1)
+    assert asked == [*range(MOST + 1), 0]
+    for _ in range(2):
+        solve(-1, LARGEST + 1)
+    assert asked[-2:] == [-1, -1]

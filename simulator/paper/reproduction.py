@@ -40,7 +40,7 @@ from simulator.paper.tuning import Tuning
 from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
 from simulator.sweeps.work import Progress, complete, unfinished
-from simulator.sweeps.workers import Crew, LocalCrew
+from simulator.sweeps.workers import Crew, Here, crew_for
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
     kind.id: kind
@@ -121,7 +121,7 @@ def reproduce(
     paper.store.check_writable()
     tables: Tables = {}
     done = set[str]()
-    with LocalCrew(jobs or os.cpu_count() or 1) as crew:
+    with crew_for(jobs or os.cpu_count() or 1, None) as crew:
         for name in wanted:
             needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
             computed = stored = 0
@@ -149,7 +149,7 @@ def expand(ids: Iterable[str]) -> list[str]:
 
 
 def _work_off(
-    experiment: Experiment, crew: Crew, force: bool, done: set[str], showing: Showing
+    experiment: Experiment, crew: Crew | Here, force: bool, done: set[str], showing: Showing
 ) -> tuple[int, int]:
     """Do what an experiment needs: how many tasks were computed, and how many were there.
 

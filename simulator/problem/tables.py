@@ -86,7 +86,7 @@ def numbers(column: pd.Series[Any]) -> Floats:
     values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan).copy()
     # Older versions of pandas are off by a bit now and then; Python never is.
     known = np.isfinite(values)
-    values[known] = [float(text) for text in column[known]]
+    values[known] = [float(text) for text in column[known].tolist()]
     return values
 
 

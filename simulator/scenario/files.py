@@ -210,13 +210,16 @@ def scenario_values(scenario: Scenario) -> dict[str, Any]:
     return _tree(scenario, lambda path: str(path.absolute()))
 
 
-class _Dumper(yaml.SafeDumper):
+_SafeDumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # the compiled one if there is one
+
+
+class _Dumper(_SafeDumper):
     """Quotes text that would be read as a number; PyYAML would leave `1e-3` bare, for instance."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
-    def represent_text(self, text: str) -> yaml.ScalarNode:
+    def represent_text(self, text: str) -> Any:
         try:
             quoted = not isinstance(plain_value(text), str)
         except ValueError:

@@ -21,6 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Loss, design
 from simulator.errors import NoOptimumError, SimulatorError
+from simulator.theory.memory import remembered
 
 Indices = NDArray[np.int64]
 Data = Callable[[Floats], tuple[Floats, Floats]]
@@ -42,6 +43,7 @@ DENSE_POINTS = 1500
 DENSE_AGENTS = 2000
 
 
+@remembered
 def minimise(
     K: csr_array,
     loss: Loss,

@@ -15,6 +15,7 @@ from scipy.sparse.linalg import cg
 from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.theory.central import minimise
+from simulator.theory.memory import remembered
 
 #: Numbers in one block of an edge sum: 8 MB whatever the size of the graph.
 BLOCK = 1 << 20
@@ -96,6 +97,7 @@ class Collaboration(Objective):
 OBJECTIVES: dict[str, type[Objective]] = {"mp": Propagation, "cl": Collaboration}
 
 
+@remembered
 def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) -> Floats:
     """The minimiser (n, p) of Q_MP, Proposition 1's closed form.
 
