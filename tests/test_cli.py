@@ -183,7 +183,7 @@ def test_interruption_leaves_nothing_behind(tiny, sent, code):
     time.sleep(0.7)  # wherever it stands by then, it ends cleanly
     os.kill(process.pid, sent)
     found, output = process.ended()
-    assert found == code
+    assert found == code, output
     assert "Traceback" not in output
     assert entries(tiny / "results") == set()
 

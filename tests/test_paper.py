@@ -18,6 +18,7 @@ from scipy import stats
 
 from simulator.cli.commands import commands
 from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
+from simulator.paper import reproduction
 from simulator.paper.beyond import Beyond
 from simulator.paper.choices import load_choices
 from simulator.paper.classification import (
@@ -37,7 +38,7 @@ from simulator.paper.experiment import Paper, geometric, reached
 from simulator.paper.mean_estimation import Moons, sides, wins
 from simulator.paper.page import write_page
 from simulator.paper.problems import moons, separators
-from simulator.paper.reproduction import _STYLE, IDS, expand, reproduce
+from simulator.paper.reproduction import IDS, expand, reproduce
 from simulator.paper.scalability import slope
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.verdicts import all_of, judged
@@ -340,28 +341,35 @@ def tables_of(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("*.csv"))}
 
 
+def plain_figures() -> None:
+    """What fonts and pixels cost is not the point here."""
+    reproduction._STYLE = {**reproduction._STYLE, "pdf.fonttype": 3, "savefig.dpi": 50}
+
+
 @pytest.fixture
-def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def plain_figures_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduction, "_STYLE", reproduction._STYLE)  # so that it is undone
+    plain_figures()
+
+
+@pytest.fixture
+def quick(tmp_path: Path, plain_figures_here: None) -> tuple[Path, str]:
     """All experiments in small: results and output."""
-    out = tmp_path_factory.mktemp("quick")
-    words = ["reproduce", "all", "--quick", "--jobs", "2", "--out", str(out)]
-    with pytest.MonkeyPatch.context() as patch:  # what fonts and pixels cost is not the point here
-        patch.setitem(_STYLE, "pdf.fonttype", 3)
-        patch.setitem(_STYLE, "savefig.dpi", 50)
-        result = CliRunner().invoke(commands, [*words, "--choices", str(CHOICES)])
+    words = ["reproduce", "all", "--quick", "--jobs", "2", "--out", str(tmp_path)]
+    result = CliRunner().invoke(commands, [*words, "--choices", str(CHOICES)])
     assert result.exit_code == 0, result.output
-    return out, result.output
+    return tmp_path, result.output
 
 
-def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path):
+def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path, plain_figures_here):
     names = ["fig2-left", "theorem1"]
     list(reproduce(names, choices=CHOICES, out=tmp_path / "whole", quick=True, jobs=1))
     once = tables_of(tmp_path / "whole" / "paper" / "quick")
     out = tmp_path / "killed"
     words = ["reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--choices", CHOICES]
-    process = Command(*words, cwd=tmp_path)
+    process = Command(*words, cwd=tmp_path, first=plain_figures)
     while process.running() and _stored(out) < 8:
-        time.sleep(0.005)
+        time.sleep(0.01)
     process.kill()
     before = _stored(out)
     assert 8 <= before < 33
