@@ -63,6 +63,7 @@ _COMMON = (
     "agents/compiling.py",
     "agents/rule.py",
     "agents/proximal.py",
+    "agents/attached.py",
     "agents/losses/loss.py",
     "simulator/engines/events.py",
     "simulator/engines/watch.py",
@@ -379,7 +380,11 @@ class Layout:
 # --- generated modules ----------------------------------------------------------------------------
 def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
     """What prepares a class's functions for the wrappers: others' always check their indices."""
-    return kernel if is_ours(thing) else njit(boundscheck=True)
+    return kernel if is_ours(thing) else _checked
+
+
+def _checked(function: Callable[..., Any]) -> Any:
+    return _once(njit(boundscheck=True, **_FROM_COMPILED_CODE_ONLY)(function))
 
 
 class Functions:

@@ -13,9 +13,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
-from agents.compiling import entry, kernel
+from agents.compiling import FAILED, entry, invoke, kernel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -294,24 +295,44 @@ def _solve_positive(matrix: Floats, right: Floats) -> None:
         right[i] /= matrix[i, i]
 
 
-# --- for each loss by itself: ``bind`` puts its functions in the place of these names -----------
-def slope(c: Any, s: float, y: float) -> float:
-    """∂ℓ/∂s, with the loss's parameters c."""
-    raise NotImplementedError
+# --- the loss of the agents whose data are ``agents.attached.Data`` ------------------------------
+def slopes(d: Any, s: Floats, y: Floats, out: Floats) -> None:
+    """out ← ∂ℓ/∂s of each prediction and target."""
+    d.formulas.each("slopes", s, y, out)
 
 
-def bend(c: Any, s: float, y: float) -> float:
-    """∂²ℓ/∂s²."""
-    raise NotImplementedError
+def bends(d: Any, s: Floats, y: Floats, out: Floats) -> None:
+    """out ← ∂²ℓ/∂s² of each prediction and target."""
+    d.formulas.each("bends", s, y, out)
 
 
-def exact_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
-    """The exact proximal step: one of the ``_step`` functions below."""
-    raise NotImplementedError
+@overload(slopes)
+def _slopes(d: Any, s: Any, y: Any, out: Any) -> Any:
+    def compiled(d: Any, s: Any, y: Any, out: Any) -> Any:
+        _each(d.formulas.slopes, d.formulas.constants, s, y, out)
+
+    return compiled
 
 
+@overload(bends)
+def _bends(d: Any, s: Any, y: Any, out: Any) -> Any:
+    def compiled(d: Any, s: Any, y: Any, out: Any) -> Any:
+        _each(d.formulas.bends, d.formulas.constants, s, y, out)
+
+    return compiled
+
+
+@kernel
+def _each(function: int, constants: int, s: Floats, y: Floats, out: Floats) -> None:
+    """A loss's formula through its pointer: the steps below are compiled once for all losses."""
+    a, b, c = s.ctypes.data, y.ctypes.data, out.ctypes.data
+    if invoke(function, constants, len(s), a, b, c) == FAILED:
+        raise RuntimeError("the loss failed")
+
+
+@kernel
 def prox_newton(
-    c: Any, X: Floats, y: Floats, a: float, b: float, v: Floats, dual: Floats, theta: Floats
+    d: Any, X: Floats, y: Floats, a: float, b: float, v: Floats, dual: Floats, theta: Floats
 ) -> bool:
     """Smooth losses: (a/2)‖θ − v‖² + b Σ_k ℓ(x_k·θ, y_k).
 
@@ -321,17 +342,19 @@ def prox_newton(
     """
     m = len(X)
     rows = np.arange(m)
-    weights = np.empty(m)
-    predictions = np.empty(m)
-    rates = np.empty(m)
+    weights, predictions, rates = np.empty(m), np.empty(m), np.empty(m)
+    ahead, there = np.empty(m), np.empty(m)
     _combine(X, a, v, dual, theta)
     for _ in range(NEWTON_LIMIT):
         gradient = a * (theta - v)
         size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
         for k in range(m):
             predictions[k] = _dot(X[k], theta)
-            dual[k] = -b * slope(c, predictions[k], y[k])
-            weights[k] = b * bend(c, predictions[k], y[k])
+        slopes(d, predictions, y, dual)
+        bends(d, predictions, y, weights)
+        for k in range(m):
+            dual[k] *= -b
+            weights[k] *= b
             for j in range(len(theta)):
                 gradient[j] -= dual[k] * X[k, j]
             size += abs(dual[k]) * math.sqrt(_dot(X[k], X[k]))
@@ -347,7 +370,10 @@ def prox_newton(
         for _ in range(60):
             derivative = start + step * curve
             for k in range(m):
-                derivative += b * slope(c, predictions[k] + step * rates[k], y[k]) * rates[k]
+                ahead[k] = predictions[k] + step * rates[k]
+            slopes(d, ahead, y, there)
+            for k in range(m):
+                derivative += b * there[k] * rates[k]
             if derivative <= -0.5 * descent:
                 break
             step *= 0.5
@@ -355,16 +381,9 @@ def prox_newton(
     return False
 
 
-# --- the steps of one agent, whose data are ``agents.losses.loss.Data`` ---------------------------
-def prox(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
-    """θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), exactly or by a few gradient steps."""
-    if d.steps > 0:
-        gradient_steps(c, d, i, v, theta)
-        return True
-    return exact_step(c, d, i, v, theta)
-
-
-def affine_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+# --- the steps of one agent: θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ) ------------------------------
+@kernel
+def affine_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Quadratic loss: θ = shrink·v + shift."""
     for x in range(d.p):
         total = d.shift[i, x]
@@ -374,14 +393,16 @@ def affine_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return True
 
 
-def newton_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+@kernel
+def newton_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Smooth losses."""
     low, high = d.offsets[i], d.offsets[i + 1]
     X, y, dual = d.points[low:high], d.targets[low:high], d.dual[low:high]
-    return prox_newton(c, X, y, d.a[i], d.b[i], v, dual, theta)
+    return prox_newton(d, X, y, d.a[i], d.b[i], v, dual, theta)
 
 
-def box_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
+@kernel
+def box_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Kinked losses."""
     low, high = d.offsets[i], d.offsets[i + 1]
     first, last = d.gram_offsets[i], d.gram_offsets[i + 1]
@@ -391,46 +412,52 @@ def box_step(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return prox_box(Z, gram, t, d.low * d.b[i], d.b[i], d.a[i], v, dual, theta)
 
 
-def gradient_steps(c: Any, d: Any, i: int, v: Floats, theta: Floats) -> None:
+@kernel
+def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """The paper's "few steps of gradient descent" on the proximal problem, from the θ at hand.
 
     Smooth losses take the step 1/(a + b·Lip), Lip the Lipschitz constant of ∇L; the others the
     subgradient method's 2/(a (k + 2)), k = 0, 1, … for an a-strongly convex function.
     """
-    a, b = d.a[i], d.b[i]
-    slopes = np.empty(d.offsets[i + 1] - d.offsets[i])
+    low, high, a, b = d.offsets[i], d.offsets[i + 1], d.a[i], d.b[i]
+    X, y = d.points[low:high], d.targets[low:high]
+    predictions, there = np.empty(len(y)), np.empty(len(y))
     for k in range(d.steps):
-        for z in range(len(slopes)):
-            row = d.offsets[i] + z
-            slopes[z] = slope(c, _dot(d.points[row], theta), d.targets[row])
+        for z in range(len(y)):
+            predictions[z] = _dot(X[z], theta)
+        slopes(d, predictions, y, there)
         length = d.lengths[i] if d.lengths[i] > 0.0 else 2.0 / (a * (k + 2))
         for x in range(d.p):
             total = 0.0
-            for z in range(len(slopes)):
-                total += slopes[z] * d.points[d.offsets[i] + z, x]
+            for z in range(len(y)):
+                total += there[z] * X[z, x]
             theta[x] -= length * (a * (theta[x] - v[x]) + b * total)
+    return True
 
 
-def gradient_at(c: Any, d: Any, i: int, theta: Floats, out: Floats) -> None:
+@kernel
+def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
     """out ← a (sub)gradient of L_i at θ, each point's part clipped to L1 norm ``clip`` > 0."""
-    out[:] = 0.0
-    for row in range(d.offsets[i], d.offsets[i + 1]):
-        rate = slope(c, _dot(d.points[row], theta), d.targets[row])
+    low, high = d.offsets[i], d.offsets[i + 1]
+    X, y = d.points[low:high], d.targets[low:high]
+    predictions, rates = np.empty(len(y)), np.empty(len(y))
+    for z in range(len(y)):
+        predictions[z] = _dot(X[z], theta)
+    slopes(d, predictions, y, rates)
+    for x in range(d.p):
+        out[x] = 0.0
+    for z in range(len(y)):
+        rate = rates[z]
         if d.clip > 0.0:
             size = 0.0
             for x in range(d.p):
-                size += abs(d.points[row, x])
+                size += abs(X[z, x])
             size *= abs(rate)
             if size > d.clip:
                 rate *= d.clip / size
         for x in range(d.p):
-            out[x] += rate * d.points[row, x]
-
-
-def each(c: Any, s: Floats, y: Floats, out: Floats) -> None:
-    """out ← the loss's slope, or whatever is bound to that name, of each prediction and target."""
-    for k in range(len(out)):
-        out[k] = slope(c, s[k], y[k])
+            out[x] += rate * X[z, x]
+    return True
 
 
 # --- solitary models of the absolute loss, all agents' points end to end --------------------------

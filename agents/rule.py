@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.losses.loss import Data, Loss, curvatures
+from agents.losses.loss import Loss, curvatures
 from agents.parameters import Collaborative, Strict, TradeOff
 
 Floats = NDArray[np.float64]
@@ -196,7 +196,6 @@ __all__ = [
     "SOLVE_THEN_ANSWER",
     "TELL",
     "Collaborative",
-    "Data",
     "Floats",
     "Rule",
     "Start",

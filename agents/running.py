@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import compiling
-from agents.losses.loss import Attached
+from agents.attached import Attached
 from agents.rule import ANSWER_THEN_SOLVE, Rule, Start
 
 Floats = NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""Everything that a process reads and loads before its first run, for those that are forked later."""
+"""What a process reads and loads before its first run, for those that are forked from it."""
 
 from __future__ import annotations
 

@@ -15,9 +15,7 @@ model itself: p = 1, x = 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,39 +31,6 @@ def design(X: Floats | None, y: Floats) -> Floats:
     return np.ones((len(y), 1)) if X is None else np.ascontiguousarray(X, dtype=float)
 
 
-class Data(NamedTuple):
-    """All agents' points, end to end, in the form that proximal steps and gradients need."""
-
-    p: int
-    #: Gradient steps instead of an exact solution; 0: exact.
-    steps: int
-    #: Kinked: the least dual variable is this many times b.
-    low: float
-    #: The greatest L1 norm of one point's part of the gradient; 0: no limit.
-    clip: float
-    #: The points (M, p) and their targets (M); agent i's are offsets[i] … offsets[i + 1] − 1.
-    points: Floats
-    targets: Floats
-    offsets: Indices
-    #: The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ), (n,).
-    a: Floats
-    b: Floats
-    #: The dual variables (M,), from which iterative steps start.
-    dual: Floats
-    #: Kinked: z (M, p) and t (M); the Gram matrices end to end, and where each begins (n + 1).
-    Z: Floats
-    t: Floats
-    grams: Floats
-    gram_offsets: Indices
-    #: Quadratic: θ = shrink·v + shift, (n, p, p) and (n, p).
-    shrink: Floats
-    shift: Floats
-    #: The lengths of gradient steps (n,), 0 for the subgradient method's.
-    lengths: Floats
-    #: The loss's own parameters.
-    constants: Floats
-
-
 class Loss(Strict):
     """L(θ) = Σ_k ℓ(x_k·θ, y_k), convex."""
 
@@ -78,6 +43,8 @@ class Loss(Strict):
     runs_away: ClassVar[bool] = False
     #: Is the ridge a part of the fit?  Not where the loss has a minimiser without it.
     ridged: ClassVar[bool] = True
+    #: The function of ``agents.proximal`` that is its exact proximal step.
+    proximal_step: ClassVar[str]
     #: Is the device's own method too slow for everybody's points at once?
     slow_on_many: ClassVar[bool] = False
 
@@ -94,13 +61,8 @@ class Loss(Strict):
         """∂²ℓ/∂s², away from kinks."""
         raise NotImplementedError
 
-    @classmethod
-    def exact_step(cls, slope: Any, bend: Any, wrap: Callable[..., Any]) -> Any:
-        """The exact proximal step, made of ``agents.proximal``."""
-        raise NotImplementedError
-
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
-        """The fields of ``Data`` that the exact step needs beside points and targets."""
+        """The fields of ``agents.attached.Data`` that this step needs beside points and targets."""
         raise NotImplementedError
 
     def fit_all(self, X: Floats | None, y: Floats, offsets: Indices, ridge: float) -> Floats:
@@ -108,6 +70,8 @@ class Loss(Strict):
 
         They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.
         """
+        from agents.attached import Attached
+
         n = len(offsets) - 1
         data = Attached(self, X, y, offsets, np.full(n, ridge), np.ones(n))
         models = np.zeros((n, data.data.p))
@@ -138,10 +102,11 @@ class Loss(Strict):
         return self._each("bends", s, y)
 
     def _each(self, label: str, s: Floats, y: Floats) -> Floats:
+        from agents.attached import Formulas
+
         s, y = (np.ascontiguousarray(array, dtype=float) for array in (s, y))
         out = np.empty(len(s))
-        no_data = Attached(self, np.empty((0, 1)), np.empty(0), np.zeros(1, np.int64))
-        no_data.each(label, s, y, out)
+        Formulas(self).each(label, s, y, out)
         return out
 
     def total(self, theta: Floats, X: Floats | None, y: Floats) -> float:
@@ -164,14 +129,7 @@ class Loss(Strict):
 class Smooth(Loss):
     """Losses with two derivatives."""
 
-    @classmethod
-    def exact_step(cls, slope: Any, bend: Any, wrap: Callable[..., Any]) -> Any:
-        """Newton's method."""
-        from agents import proximal
-        from agents.compiling import bind
-
-        solver = wrap(bind(proximal.prox_newton, slope=slope, bend=bend))
-        return wrap(bind(proximal.newton_step, prox_newton=solver))
+    proximal_step = "newton_step"
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
         """Start from the slopes at 0."""
@@ -181,6 +139,7 @@ class Smooth(Loss):
 class Kinked(Loss):
     """Losses made of straight pieces, b·L(θ) = Σ_k max over d in [low·b, b] of −d (z_k·θ − t_k)."""
 
+    proximal_step = "box_step"
     #: The least dual variable, as a multiple of b; the greatest is b itself.
     low: ClassVar[float] = 0.0
 
@@ -191,13 +150,6 @@ class Kinked(Loss):
     def bend(self, s: float, y: float) -> float:
         """0."""
         return 0.0
-
-    @classmethod
-    def exact_step(cls, slope: Any, bend: Any, wrap: Callable[..., Any]) -> Any:
-        """A quadratic program in a box."""
-        from agents import proximal
-
-        return wrap(proximal.box_step)
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
         """z, t and the Gram matrices ZZᵀ of agents with no more points than dimensions."""
@@ -218,161 +170,6 @@ class Kinked(Loss):
         }
 
 
-class Attached:
-    """A loss with the data of a run's agents: gradients, and proximal steps if a and b are given.
-
-    ``pointers`` are for compiled code; the methods do the same from Python.
-    """
-
-    def __init__(
-        self,
-        loss: Loss,
-        X: Floats | None,
-        y: Floats,
-        offsets: Indices,
-        a: Floats | None = None,
-        b: Floats | None = None,
-        gradient_steps: int = 0,
-        *,
-        clip: float = 0.0,
-    ):
-        from agents import compiling
-
-        points, offsets = design(X, y), offsets.astype(np.int64)
-        n, p = len(offsets) - 1, points.shape[1]
-        given: dict[str, Any] = {"points": points, "targets": np.ascontiguousarray(y, dtype=float)}
-        given |= {"p": p, "offsets": offsets, "steps": gradient_steps, "clip": clip}
-        if a is not None and b is not None:
-            given |= {"a": a, "b": b}
-            given |= (
-                {"lengths": _step_lengths(loss, points, offsets, a, b)}
-                if gradient_steps
-                else loss.exact(points, y, offsets, a, b)
-            )
-        given["constants"] = np.array([*loss.constants.values(), 0.0])
-        numbers, arrays = _filled(given, n, p, len(y))
-        self.loss, self.functions = loss, functions_of(type(loss))
-        self.data = Data(**{k: v for k, v in (numbers | arrays).items() if k in Data._fields})
-        self._record = self.functions.layout.record(numbers, arrays)
-        self.address = int(self._record.ctypes.data)
-        self._jit = compiling.JIT
-        self.exhausted = 0
-
-    def pointers(self, gradient: bool) -> tuple[int, int, int]:
-        """Of the proximal step and the gradient, 0 for what was not asked for; of the data."""
-        prox = self.functions.address("prox") if len(self.data.a) else 0
-        return prox, self.functions.address("gradient") if gradient else 0, self.address
-
-    def prox(self, i: int, v: Floats, theta: Floats) -> bool:
-        """θ ← the proximal point of v for agent i; False if a limit was reached first."""
-        if self._jit:
-            return self._call("prox", i, v, theta) == 0
-        return bool(self._plain("prox")(self.loss, self.data, i, v, theta))
-
-    def prox_all(self, v: Floats, thetas: Floats) -> int:
-        """The proximal points (n, p) of one v for all agents; how many reached a limit first."""
-        return sum(not self.prox(i, v, theta) for i, theta in enumerate(thetas))
-
-    def gradient_of(self, i: int, theta: Floats, out: Floats) -> None:
-        """out ← a (sub)gradient of L_i at θ."""
-        if self._jit:
-            self._call("gradient", i, theta, out)
-        else:
-            self._plain("gradient")(self.loss, self.data, i, theta, out)
-
-    def each(self, label: str, s: Floats, y: Floats, out: Floats) -> None:
-        """out ← values, slopes or bends of each s and y."""
-        if self._jit:
-            self._call(label, len(s), np.concatenate([s, y]), out)
-        else:
-            self._plain(label)(self.loss, s, y, out)
-
-    def _plain(self, label: str) -> Any:
-        return self.functions.functions[label]
-
-    def _call(self, label: str, i: int, a: Floats, b: Floats) -> int:
-        from agents.compiling import FAILED, call
-
-        pointer = self.functions.address(label)
-        verdict = int(call(pointer, self.address, i, 0, a.ctypes.data, b.ctypes.data))
-        if verdict == FAILED:
-            raise ValueError(f"the {self.loss.kind} loss failed in {label}")
-        return verdict
-
-
-_NUMBERS = {"p": int, "steps": int, "low": float, "clip": float, "n": int, "n1": int, "M": int}
-_NUMBERS |= dict.fromkeys(("na", "Md", "Mz", "G", "g1", "nq", "nl", "C"), int)
-_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
-    "points": (float, ("M", "p")),
-    "targets": (float, ("M",)),
-    "offsets": (int, ("n1",)),
-    "a": (float, ("na",)),
-    "b": (float, ("na",)),
-    "dual": (float, ("Md",)),
-    "Z": (float, ("Mz", "p")),
-    "t": (float, ("Mz",)),
-    "grams": (float, ("G",)),
-    "gram_offsets": (int, ("g1",)),
-    "shrink": (float, ("nq", "p", "p")),
-    "shift": (float, ("nq", "p")),
-    "lengths": (float, ("nl",)),
-    "constants": (float, ("C",)),
-}
-
-
-def _filled(given: dict[str, Any], n: int, p: int, points: int) -> tuple[dict[str, Any], ...]:
-    """All numbers and arrays of a record; what a loss has no use for is empty."""
-    exact = "Z" in given or "dual" in given
-    numbers = {"p": p, "steps": 0, "low": 0.0, "clip": 0.0, "n": n, "n1": n + 1, "M": points}
-    numbers |= {"na": n if "a" in given else 0, "Md": points if exact else 0}
-    numbers |= {"Mz": points if "Z" in given else 0, "G": len(given.get("grams", ()))}
-    numbers |= {"g1": n + 1 if "Z" in given else 0, "nq": n if "shrink" in given else 0}
-    numbers |= {"nl": n if "lengths" in given else 0, "C": len(given["constants"])}
-    numbers |= {name: given[name] for name in ("steps", "low", "clip") if name in given}
-    arrays: dict[str, Any] = {}
-    for name, (kind, shape) in _ARRAYS.items():
-        sizes = tuple(axis if isinstance(axis, int) else int(numbers[axis]) for axis in shape)
-        array = given.get(name)
-        arrays[name] = np.zeros(sizes, kind) if array is None else np.ascontiguousarray(array, kind)
-    return numbers, arrays
-
-
-@cache
-def functions_of(loss: type[Loss]) -> Any:
-    """The functions of a loss's class, ready to be compiled."""
-    from collections import namedtuple
-
-    from agents import compiling, proximal
-
-    kind, content = str(loss.model_fields["kind"].default), compiling.source_of(loss)
-    wrap, bind = compiling.wrap_for(loss), compiling.bind
-    value, slope, bend = (wrap(getattr(loss, name)) for name in ("value", "slope", "bend"))
-    steps = wrap(bind(proximal.gradient_steps, slope=slope))
-    exact = loss.exact_step(slope, bend, wrap)
-    fields = [n for n, field in loss.model_fields.items() if field.annotation in (int, float)]
-    parameters = ", ".join([*(f"s.constants[{k}]" for k in range(len(fields))), "0.0"])
-    own, vectors = f"c = Constants({parameters}); ", "floats(a, s.p), floats(b, s.p)"
-    pairs = "(c, floats(a, i), floats(a + 8 * i, i), floats(b, i))"
-    return compiling.Functions(
-        f"loss_{kind}",
-        compiling.Layout(_NUMBERS, _ARRAYS),
-        {
-            "prox": wrap(bind(proximal.prox, exact_step=exact, gradient_steps=steps)),
-            "gradient": wrap(bind(proximal.gradient_at, slope=slope)),
-            "values": wrap(bind(proximal.each, slope=value)),
-            "slopes": wrap(bind(proximal.each, slope=slope)),
-            "bends": wrap(bind(proximal.each, slope=bend)),
-        },
-        {
-            "prox": f"{own}verdict = 0 if f_prox(c, s, i, {vectors}) else 2",
-            "gradient": f"{own}f_gradient(c, s, i, {vectors})",
-            **{label: f"{own}f_{label}{pairs}" for label in ("values", "slopes", "bends")},
-        },
-        content,
-        {"Constants": namedtuple("Constants", [*fields, "end"])},
-    )
-
-
 def curvatures(loss: Loss, X: Floats | None, y: Floats, offsets: Indices) -> Floats:
     """Lip of each agent's smooth loss, the Lipschitz constant of ∇L_i: κ λ_max(X_iᵀX_i), (n,)."""
     assert loss.curvature is not None
@@ -383,11 +180,3 @@ def curvatures(loss: Loss, X: Floats | None, y: Floats, offsets: Indices) -> Flo
             for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
         ]
     )
-
-
-def _step_lengths(loss: Loss, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
-    """1/(a + b·Lip), Lip the Lipschitz constant of ∇L_i; 0 where the loss has kinks."""
-    if loss.curvature is None:
-        return np.zeros(len(a))
-    scale = a + b * curvatures(loss, X, np.empty(0), offsets)
-    return np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +13,7 @@ class Quadratic(Loss):
     """ℓ(s, y) = (s − y)²."""
 
     kind: Literal["quadratic"] = "quadratic"
-    curvature = 2.0
+    curvature, proximal_step = 2.0, "affine_step"
     ridged = False
 
     def value(self, s: float, y: float) -> float:
@@ -45,13 +44,6 @@ class Quadratic(Loss):
             inverses = np.linalg.pinv(points[rows], rcond=cutoff)
             models[group] = np.einsum("ipm,im->ip", inverses, y[rows])
         return models
-
-    @classmethod
-    def exact_step(cls, slope: Any, bend: Any, wrap: Callable[..., Any]) -> Any:
-        """An affine map of v."""
-        from agents import proximal
-
-        return wrap(proximal.affine_step)
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
         """θ = (a I + 2b XᵀX)⁻¹ (a v + 2b Xᵀy) = shrink·v + shift."""
