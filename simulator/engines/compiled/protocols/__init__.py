@@ -4,3 +4,6 @@
 ``handle(run, i, slot)``: agent i is free and turns to a message, whose slot it passes on or gives
 back.  ``finish(run, i)``: agent i has finished computing.
 """
+
+#: The protocols by number, in the order of ``agents.rule.PROTOCOLS``.
+ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = range(3)

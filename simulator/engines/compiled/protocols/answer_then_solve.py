@@ -6,24 +6,16 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.exchange import answer, compute, dispatch, fresh, send_number
-from simulator.engines.compiled.messages import (
-    HELLO,
-    NONE,
-    REQUEST,
-    give_back,
-    payload,
-    slot_of,
-)
+from simulator.engines.compiled.busy import compute
+from simulator.engines.compiled.exchange import answer, fresh, send_number, send_told
+from simulator.engines.compiled.messages import HELLO, REQUEST, give_back, payload, slot_of
 from simulator.engines.compiled.world import absorb, edge_of, introduce, solve, tell
 
 
 @kernel
 def tick(run: Any, i: int, edge: int) -> None:
     """Send the request."""
-    slot = dispatch(run, REQUEST, edge, i, send_number(run, i))
-    if slot != NONE:
-        tell(run, i, edge, payload(run, slot, 0))
+    send_told(run, i, edge, send_number(run, i))
 
 
 @kernel
