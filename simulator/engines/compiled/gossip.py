@@ -22,10 +22,11 @@ from simulator.engines.compiled.outcomes import (
 )
 from simulator.engines.compiled.presence import is_off, life_of
 from simulator.engines.compiled.protocols import (
-    ANSWER_THEN_SOLVE,
+    AVERAGE,
     SOLVE_THEN_ANSWER,
     TELL,
     answer_then_solve,
+    average,
     solve_then_answer,
     tell,
 )
@@ -37,33 +38,35 @@ from simulator.engines.events import TICK as TICKED
 
 @kernel
 def _tick(run: Any, i: int, edge: int) -> None:
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.tick(run, i, edge)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.tick(run, i, edge)
-    else:
+    elif run.protocol == TELL:
         tell.tick(run, i, edge)
+    else:
+        answer_then_solve.tick(run, i, edge)
 
 
 @kernel
 def _handle(run: Any, i: int, slot: int) -> None:
     note_arrived(run, HANDLE, slot)
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.handle(run, i, slot)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.handle(run, i, slot)
-    else:
+    elif run.protocol == TELL:
         tell.handle(run, i, slot)
+    elif run.protocol == AVERAGE:
+        average.handle(run, i, slot)
+    else:
+        answer_then_solve.handle(run, i, slot)
 
 
 @kernel
 def _finish(run: Any, i: int) -> None:
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.finish(run, i)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.finish(run, i)
-    else:
+    elif run.protocol == TELL:
         tell.finish(run, i)
+    else:
+        answer_then_solve.finish(run, i)
 
 
 @entry

@@ -21,6 +21,14 @@ def tick(run: Any, i: int, edge: int) -> None:
 @kernel
 def handle(run: Any, i: int, slot: int) -> None:
     """Answer a request with the state as it was before; then absorb and solve."""
+    kind = slot_of(run, slot).kind
+    if take_in(run, i, slot) and kind != HELLO and compute(run, i, 0):
+        finish(run, i)
+
+
+@kernel
+def take_in(run: Any, i: int, slot: int) -> bool:
+    """Answer a request with the state as it was before; then absorb, unless it is stale."""
     message = slot_of(run, slot)
     kind, edge = message.kind, message.back
     is_fresh = fresh(run, slot)
@@ -38,8 +46,7 @@ def handle(run: Any, i: int, slot: int) -> None:
         elif is_fresh:
             absorb(run, i, edge, reply, request)
         give_back(run, slot)
-    if is_fresh and kind != HELLO and compute(run, i, 0):
-        finish(run, i)
+    return is_fresh
 
 
 @kernel
