@@ -16,7 +16,7 @@ from typing import Any
 import simpy
 
 from agents.messages import HELLO, REPLY, REQUEST, Message, Sheet, World
-from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL
+from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, SOLVE_THEN_ANSWER, TELL
 
 
 class GossipAgent:
@@ -202,18 +202,35 @@ class AnswersThenSolves(Numbering):
 
     def handle(self, message: Message, edge: int) -> None:
         """Answer a request with the state as it was before; then absorb and solve."""
+        if self._take_in(message, edge) and message.kind != HELLO:
+            self._compute(self._solve)
+
+    def _take_in(self, message: Message, edge: int) -> bool:
+        """Answer a request with the state as it was before; then absorb, unless it is stale."""
         fresh = self._fresh(message, edge)
         own = None if message.answers is None else message.answers.sheet
         if message.kind == REQUEST:
             own = self._tell(edge)
             self._send(REPLY, edge, own, message)
-        if not fresh:
-            return
-        if message.kind == HELLO:
+        if fresh and message.kind == HELLO:
             self.steps.introduce(self.number, edge, message.sheet)
-        else:
+        elif fresh:
             self.steps.absorb(self.number, edge, message.sheet, own)
+        return fresh
+
+
+class Averages(AnswersThenSolves):
+    """The same, but absorbing gives a new model, and the asking end alone then solves."""
+
+    def handle(self, message: Message, edge: int) -> None:
+        """Answer a request with the model as it was; average; solve, if it is a reply."""
+        if not self._take_in(message, edge):
+            return
+        if message.kind == REPLY:
             self._compute(self._solve)
+        # Average and step hold together where solving takes no time.
+        if message.kind != REPLY or self.busy:
+            self.steps.changed(self.number)
 
 
 class Tells(Numbering):
@@ -302,4 +319,5 @@ AGENTS: dict[str, type[GossipAgent]] = {
     ANSWER_THEN_SOLVE: AnswersThenSolves,
     SOLVE_THEN_ANSWER: SolvesThenAnswers,
     TELL: Tells,
+    AVERAGE: Averages,
 }

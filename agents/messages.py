@@ -110,8 +110,8 @@ class Steps(Protocol):
     def introduce(self, i: int, k: int, model: Sheet) -> None:
         """Agent i takes in a hello."""
 
-    def renewed(self, i: int) -> None:
-        """Agent i has the model of its start again."""
+    def changed(self, i: int) -> None:
+        """Agent i has a new model without having solved."""
 
     def say_hello(self, i: int, out: Sheet) -> None:
         """Write agent i's model."""

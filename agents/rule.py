@@ -6,7 +6,8 @@ keeps, one entry an agent or one a link, and four functions over them:
 ``tell(s, i, k, out)``
     what agent i tells the neighbour on link k, written into ``out``;
 ``absorb(s, i, k, received, sent)``
-    agent i takes in what came from link k; ``sent`` is its own part of the same exchange;
+    agent i takes in what came from link k; ``sent`` is its own part of the same exchange; in the
+    protocol *average*, and there alone, it changes the model;
 ``solve(s, i)``
     the costly step, which gives agent i a new model, ``s.models[i]``;
 ``introduce(s, i, k, model)``
@@ -36,7 +37,8 @@ Indices = NDArray[np.int64]
 
 #: The protocols, in which a rule's functions are called; docs/design.md has them in a table.
 ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = "answer, then solve", "solve, then answer", "tell"
-PROTOCOLS = (ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL)
+AVERAGE = "average"
+PROTOCOLS = (ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL, AVERAGE)
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -192,6 +194,7 @@ def uniform(s: Any) -> float:
 
 __all__ = [
     "ANSWER_THEN_SOLVE",
+    "AVERAGE",
     "PROTOCOLS",
     "SOLVE_THEN_ANSWER",
     "TELL",

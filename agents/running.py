@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agents import compiling
 from agents.attached import Attached
-from agents.rule import ANSWER_THEN_SOLVE, Rule, Start
+from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
 Floats = NDArray[np.float64]
 
@@ -269,6 +269,7 @@ class RunningRule:
         rule, s, k = self.rule, self.state, int(trial["first"][i])
         out = np.full(self.shape, np.nan)
         hello = trial["models"][i].copy()
+        averages = rule.protocol == AVERAGE
         received = np.empty(self.shape)
 
         def tell() -> None:
@@ -282,22 +283,30 @@ class RunningRule:
                 array.flags.writeable = False
 
         def absorb() -> None:
-            action = lambda: rule.absorb(s, i, k, received, out)  # noqa: E731
-            self._try_one("absorb", i, trial, ["models"], action)
+            take_in("absorb", lambda: rule.absorb(s, i, k, received, out))
 
         def solve() -> None:
+            change("solve", lambda: rule.solve(s, i))
+
+        def take_in(name: str, action: Callable[[], Any]) -> None:
+            if averages:
+                change(name, action)
+            else:
+                self._try_one(name, i, trial, ["models"], action)
+
+        def change(name: str, action: Callable[[], Any]) -> None:
             others = np.arange(len(trial["models"])) != i
             before = trial["models"][others].copy()
-            self._try_one("solve", i, trial, [], lambda: rule.solve(s, i))
+            self._try_one(name, i, trial, [], action)
             if not np.array_equal(trial["models"][others], before, equal_nan=True):
-                raise self._complaint("solve", i, "it changes another agent's model")
+                raise self._complaint(name, i, "it changes another agent's model")
 
-        first = rule.protocol == ANSWER_THEN_SOLVE
+        first = averages or rule.protocol == ANSWER_THEN_SOLVE
         for step in (tell, absorb, solve) if first else (solve, tell, absorb):
             step()
         introduce = rule.introduce
         if introduce is not None:
-            self._try_one("introduce", i, trial, ["models"], lambda: introduce(s, i, k, hello))
+            take_in("introduce", lambda: introduce(s, i, k, hello))
 
     def _try_one(
         self,

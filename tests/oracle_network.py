@@ -122,6 +122,24 @@ class Averaging(Relaxation):
         self.Theta[i, i] = mixed - self.step * gradient
 
 
+class Pairs(Averaging):
+    """adpsgd: both ends take the mean of two models; who asked then steps, from where it was."""
+
+    protocol = "average"
+
+    def __init__(self, problem, algorithm, penalty):
+        super().__init__(problem, algorithm, penalty)
+        self.before = {}
+
+    def absorb(self, i, j, received, sent):
+        self.before[i] = self.Theta[i, i]
+        self.Theta[i, i] = (self.Theta[i, i] + received) / 2
+
+    def solve(self, i):
+        gradient = self.gradient(i, self.before[i]) + self.decay * self.before[i]
+        self.Theta[i, i] = self.Theta[i, i] - self.step * gradient
+
+
 class Drifting(Copies):
     """The rule of tests/test_oracle_network.py: θ ← θ + u (½ solitary + ½ mean of copies − θ)."""
 
@@ -355,7 +373,7 @@ class Simulation:
             self.skipped += 1
         elif self.N[i]:
             j = self._peer(i, u)
-            if self.rule.protocol == "answer, then solve":
+            if self.rule.protocol in ("answer, then solve", "average"):
                 self._tell("request", i, j, self.rule.tell(i, j))
             elif self.rule.protocol == "solve, then answer":
                 self._compute(
@@ -415,13 +433,14 @@ class Simulation:
             self.heard[i, j], self.copy_of[i, j] = message.number, message.sent_at
         else:
             self.stale += 1
-        if message.kind == "request" and self.rule.protocol == "answer, then solve":
+        if message.kind == "request" and self.rule.protocol != "tell":
             self._tell("reply", i, j, self.rule.tell(i, j))
         if fresh and message.kind == "hello":
             self.rule.introduce(i, j, message.payload)
         elif fresh:
             self.rule.absorb(i, j, message.payload, None)
-            if self.rule.protocol == "answer, then solve":
+            averages = self.rule.protocol == "average" and message.kind == "reply"
+            if averages or self.rule.protocol == "answer, then solve":
                 self._compute(i, lambda: None)
 
     def _handle_versions(self, message):

@@ -26,15 +26,19 @@ def first_at_most(scenario, level):
     problem = build_problem(scenario, streams)
     optimum = View(scenario, problem).optimum
     engine = SimpyEngine(prepare(scenario, problem, streams, scenario.algorithm.rule), None)
-    solve, found = engine.steps.solve, []
+    found = []
 
-    def solve_and_look(i):
-        solve(i)
-        distances = np.sum((engine.models - optimum) ** 2, axis=1)
-        if not found and math.fsum(distances) <= level * len(distances):
-            found.append((engine.now, engine.links.sent))
+    def and_look(update):
+        def updated(i):
+            update(i)
+            distances = np.sum((engine.models - optimum) ** 2, axis=1)
+            if not found and math.fsum(distances) <= level * len(distances):
+                found.append((engine.now, engine.links.sent))
 
-    engine.steps.solve = solve_and_look
+        return updated
+
+    engine.steps.solve = and_look(engine.steps.solve)
+    engine.steps.changed = and_look(engine.steps.changed)
     engine.advance(None, None)
     return found[0] if found else None
 
@@ -52,12 +56,33 @@ def test_after_a_start_from_far_away(kind, scale):
         "task__agents": 6,
         "seed": 4,
     }
-    expected = first_at_most(build(MEANS, **changes, stop={"time": 200.0}), 1e-4)
+    assert_exact(changes, 1e-4)
+
+
+def assert_exact(changes, level):
+    """Both engines stop with the first update at the level; the compiled one's result."""
+    expected = first_at_most(build(MEANS, **changes, stop={"time": 200.0}), level)
     assert expected is not None
-    stop = {"time": 200.0, "metric": "distance", "below": 1e-4}
+    stop = {"time": 200.0, "metric": "distance", "below": level}
+    record = {"every": 50.0, "events": True}
     for engine in ("simpy", "compiled"):
-        result = run(build(MEANS, **changes, engine=engine, stop=stop, record={"every": 50.0}))
+        result = run(build(MEANS, **changes, engine=engine, stop=stop, record=record))
         target = result.summary["target"]
         assert (target["time"], target["communications"]) == expected
-        assert result.summary["metrics"]["final"]["distance"] <= 1e-4
+        assert result.summary["metrics"]["final"]["distance"] <= level
         assert result.summary["simulated_time"] == target["time"]
+    return result
+
+
+@pytest.mark.parametrize(("computing", "last"), [(0.0, "send"), (0.3, "handle")])
+def test_when_averaging_brings_it_about(computing, last):
+    """A model that is averaged is a new one: who was asked does not solve, who asked does later."""
+    changes = {
+        "algorithm": {"kind": "adpsgd", "step": 1e-4, "start": {"kind": "normal", "scale": 100.0}},
+        "network": {"latency": {"kind": "exponential", "mean": 0.05}},
+        "compute": {"time": computing},
+        "task__agents": 6,
+        "seed": 3,
+    }
+    event = assert_exact(changes, 300.0).events.iloc[-1]
+    assert (event["kind"], event["what"]) == (last, "reply")

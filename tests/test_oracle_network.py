@@ -81,9 +81,10 @@ def simulate(scenario):
         rule = oracle_network.Relaxation(problem, algorithm)
     elif algorithm.kind == "cd":
         rule = oracle_network.Descent(problem, algorithm)
-    elif algorithm.kind == "dpsgd":
+    elif algorithm.kind in ("dpsgd", "adpsgd"):
         penalty = 0.0 if problem.loss.kind == "quadratic" else scenario.task.ridge
-        rule = oracle_network.Averaging(problem, algorithm, penalty)
+        kinds = {"dpsgd": oracle_network.Averaging, "adpsgd": oracle_network.Pairs}
+        rule = kinds[algorithm.kind](problem, algorithm, penalty)
     elif algorithm.kind == "drifting":
         rule = oracle_network.Drifting(problem, algorithm.start, streams.rule)
     else:
@@ -199,6 +200,8 @@ FIELD = {
     "cd on means": (MEANS, {"kind": "cd", "mu": 0.01}, None),
     "dpsgd": (LINEAR, {"kind": "dpsgd", "step": 0.2}, "logistic"),
     "dpsgd on means": (MEANS, {"kind": "dpsgd", "step": 0.001}, None),
+    "adpsgd": (LINEAR, {"kind": "adpsgd", "step": 0.2}, "logistic"),
+    "adpsgd on means": (MEANS, {"kind": "adpsgd", "step": 0.001}, None),
 }
 
 
@@ -208,8 +211,8 @@ FIELD = {
 def test_rules_of_the_field(case, mode, start):
     """Their own recursions, with delay, loss and computing time."""
     base, algorithm, loss = case
-    if algorithm["kind"] == "dpsgd" and mode == "async":
-        pytest.skip("has rounds only")
+    if {"dpsgd": "sync", "adpsgd": "async"}.get(algorithm["kind"], mode) != mode:
+        pytest.skip("has the other mode only")
     changes = {} if loss is None else {"task__loss": loss}
     if loss is not None:
         changes["task__samples"] = {"kind": "uniform", "low": 0, "high": 2}

@@ -243,6 +243,9 @@ BAD = {
     MINE.replace(
         "heard =", "protocol = 'shout'\n    heard ="
     ): "protocol is 'shout'; allowed: 'ans",
+    MINE.replace(
+        "heard =", "protocol = 'average'\n    heard ="
+    ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
     MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
     PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "write its own tell",
     MINE.replace("heard", "models"): "the name of the array 'models' is taken",

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from agents.privacy import bounds, per_update
-from agents.running import RunningRule
+from agents.rule import AVERAGE, Rule
+from agents.running import RuleError, RunningRule
 from simulator.engines.setup import prepare
 from simulator.runs.run import run
 from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 from tests.conftest import LINEAR, MEANS, build, problem_of
+from tests.test_compiled import assert_same
+from tests.test_gossip import exchanges
 
 HARSH = {"latency": {"kind": "exponential", "mean": "4 s"}, "drop": 0.3}
 
@@ -94,6 +97,166 @@ def test_dpsgd_rests_near_the_consensus_model():
     errors = [np.mean((rest(step) - consensus) ** 2) for step in (1e-4, 5e-5)]
     assert errors[0] / errors[1] == pytest.approx(4, rel=0.02)
     assert not {"objective", "gap"} & set(result.trace)
+
+
+# --- adpsgd -------------------------------------------------------------------------------------
+FEW = {"task__agents": 6, "task__samples": {"kind": "uniform", "low": 1, "high": 3}}
+#: A step so small that only averaging is left.
+NO_STEP = {"kind": "adpsgd", "step": 1e-100, "start": {"kind": "normal", "scale": 10.0}}
+
+
+def slope(problem, i, theta):
+    """∇L_i, of means and of the logistic loss."""
+    X, y = problem.data[i]
+    if X is None:
+        return 2 * (len(y) * theta - y.sum())
+    return -X.T @ (y / (1 + np.exp(y * (X @ theta))))
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize("start", ["own", "zero"])
+@pytest.mark.parametrize(("base", "step"), [(MEANS, 0.002), (LINEAR, 0.3)], ids=["means", "linear"])
+def test_adpsgd_is_its_recursion(base, step, start, engine):
+    """Without delay: both ends average, and the asking one steps from where it was."""
+    loss = {"task__loss": "logistic"} if base is LINEAR else {}
+    algorithm = {"kind": "adpsgd", "step": step, "start": start}
+    scenario = build(base, **loss, algorithm=algorithm, engine=engine, seed=3)
+    problem, result = problem_of(scenario), run(scenario)
+    theta = problem.solitary * (start == "own")
+    decay = scenario.task.ridge / problem.n if loss else 0.0
+    pairs = exchanges(scenario, problem)
+    for i, j in pairs:
+        gradient = slope(problem, i, theta[i]) + decay * theta[i]
+        theta[[i, j]] = (theta[i] + theta[j]) / 2
+        theta[i] -= step * gradient
+    np.testing.assert_allclose(result.models, theta, rtol=0, atol=1e-12)
+    summary = result.summary
+    assert summary["communications"] == summary["delivered"] == 2 * len(pairs) > 200
+    assert summary["bytes"] == 2 * len(pairs) * (32 + 8 * problem.p)
+    assert not {"objective", "gap"} & set(result.trace)
+
+
+@pytest.mark.parametrize("forget", [False, True])
+def test_adpsgd_in_both_engines(forget):
+    """Every event, with delay, loss, a partition, computing, and agents that come and go."""
+    scenario = build(
+        MEANS,
+        algorithm={"kind": "adpsgd", "step": 0.001},
+        network={
+            "latency": {"kind": "lognormal", "mean": 0.3, "sigma": 1.0},
+            "drop": 0.1,
+            "partitions": [{"from": 4, "until": 9, "groups": 2}],
+        },
+        availability={"kind": "on_off", "on": 3.0, "off": 1.5, "forget": forget},
+        compute={"time": 0.15},
+        clock={"rate": 3.0},
+        stop={"time": 20},
+    )
+    summary = assert_same(scenario).summary
+    assert all(summary[name] > 0 for name in ("dropped", "missed", "stale", "skipped"))
+
+
+@pytest.mark.parametrize("drop", [0.0, 0.3])
+def test_averaging_keeps_the_mean_unless_a_reply_is_lost(drop):
+    """The asked end has averaged, the asking one has not: the mean moves by (θ_i − θ_j)/2n."""
+    changes = {"algorithm": NO_STEP, "network": {"drop": drop}, "engine": "compiled"}
+    result = run(build(MEANS, **FEW, **changes, record={"events": True, "models": True}))
+    theta = result.history[0].copy()
+    first = theta.mean()
+    moved, told, events = 0.0, {}, result.events
+    kinds = zip(events["kind"], events["what"], events["agent"], events["peer"], strict=True)
+    for kind, what, i, j in kinds:  # in order: without delay nothing comes in between
+        if (kind, what) == ("handle", "request"):
+            told[i] = theta[i].copy()
+            theta[i] = (theta[i] + theta[j]) / 2
+        elif (kind, what) == ("handle", "reply"):
+            theta[i] = (theta[i] + told[j]) / 2
+        elif (kind, what) == ("drop", "reply"):
+            moved += float(theta[j, 0] - told[i][0]) / 2 / len(theta)
+    np.testing.assert_allclose(result.models, theta, rtol=0, atol=1e-12)
+    assert result.models.mean() == pytest.approx(first + moved, abs=1e-12)
+    assert (abs(moved) > 0.1) == (drop > 0)
+    assert result.models.std() < 1e-3
+
+
+def spread_of_pairs(problem, step):
+    """E ‖θ_i − consensus‖², mean over agents, of the stationary recursion on means.
+
+    Of the differences d from the consensus c, d ← A d + u for each pair (i, j), with u only at i,
+    so the moments solve m = E[A] m + E[u] and S = E[A S Aᵀ + A m uᵀ + u mᵀ Aᵀ + u uᵀ].
+    """
+    n, sizes = problem.n, problem.data.sizes
+    sums = np.array([problem.data[i][1].sum() for i in range(n)])
+    consensus = sums.sum() / sizes.sum()
+    pairs = []
+    for i in range(n):
+        neighbours = problem.W[[i]].indices
+        for j in neighbours:
+            A, u = np.eye(n), np.zeros(n)
+            A[np.ix_([i, j], [i, j])] = 0.5
+            A[i, i] -= 2 * step * sizes[i]
+            u[i] = 2 * step * (sums[i] - sizes[i] * consensus)
+            pairs.append((1 / n / len(neighbours), A, u))
+    m = np.linalg.solve(
+        np.eye(n) - sum(q * A for q, A, _ in pairs), sum(q * u for q, _, u in pairs)
+    )
+    cross = [q * (np.outer(A @ m, u) + np.outer(u, A @ m + u)) for q, A, u in pairs]
+    twice = sum(q * np.kron(A, A) for q, A, _ in pairs)
+    S = np.linalg.solve(np.eye(n * n) - twice, sum(cross).ravel()).reshape(n, n)
+    return np.trace(S) / n
+
+
+@pytest.mark.parametrize("step", [0.04, 0.01])
+def test_adpsgd_stays_near_the_consensus_model(step):
+    """At the mean squared distance of its stationary law, which is of order γ."""
+    scenario = build(
+        MEANS,
+        **FEW,
+        graph={"kind": "knn", "k": 3},
+        algorithm={"kind": "adpsgd", "step": step},
+        engine="compiled",
+        stop={"time": 40_000},
+        record={"every": 40.0},
+    )
+    result, problem = run(scenario), problem_of(scenario)
+    assert len(set(np.diff(problem.W.indptr))) > 1
+    batches = result.trace["distance"].to_numpy()[21:].reshape(20, -1).mean(axis=1)
+    error = batches.std(ddof=1) / math.sqrt(len(batches))
+    expected = spread_of_pairs(problem, step)
+    assert error < 0.08 * expected
+    assert abs(batches.mean() - expected) < 4.4 * error
+    ratio = spread_of_pairs(problem, 1e-4) / spread_of_pairs(problem, 5e-5)
+    assert ratio == pytest.approx(2, rel=0.02)
+
+
+class Mixing(Rule):
+    """A plugin's rule that averages."""
+
+    kind, protocol, modes = "mixing", AVERAGE, ("async",)
+
+    def absorb(s, i, k, received, sent):
+        s.models[i] = (s.models[i] + received) / 2
+
+    def solve(s, i):
+        s.models[i] *= 0.9
+
+
+class Meddling(Mixing):
+    """One that changes the neighbour's model instead."""
+
+    kind = "meddling"
+
+    def absorb(s, i, k, received, sent):
+        s.models[s.neighbour[k]] = received + 1.0
+
+
+def test_a_plugin_may_average():
+    """Absorbing may change the agent's own model, and nobody else's."""
+    scenario = build(MEANS)
+    setup = prepare(scenario, problem_of(scenario), Streams(0), Mixing)
+    RunningRule(Mixing, setup.start(), setup.streams.rule)
+    with pytest.raises(RuleError, match=r"absorb failed .* it changes another agent's model"):
+        RunningRule(Meddling, setup.start(), setup.streams.rule)
 
 
 # --- privacy ------------------------------------------------------------------------------------

@@ -389,7 +389,7 @@ def test_rules_of_a_plugin(write: Any) -> None:
     (line,) = errors(path, plugins=averaging)
     assert line == (
         "3:19: algorithm.kind: unknown kind (got 'averagin'); did you mean 'averaging'? "
-        "allowed: admm, cd, djam, dpsgd, mp, averaging, solitary, consensus, "
+        "allowed: admm, adpsgd, cd, djam, dpsgd, mp, averaging, solitary, consensus, "
         "and what a plugin adds (--plugin FILE_OR_MODULE)"
     )
 

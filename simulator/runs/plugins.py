@@ -22,7 +22,7 @@ from typing import Any
 
 from agents import discovery
 from agents.losses import LOSSES
-from agents.rule import PROTOCOLS, TELL, Rule, TradeOff
+from agents.rule import AVERAGE, PROTOCOLS, TELL, Rule, TradeOff
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -199,6 +199,9 @@ def _check_rule(rule: type[Rule], place: str) -> None:
     if rule.protocol not in PROTOCOLS:
         allowed = ", ".join(map(repr, PROTOCOLS))
         raise SimulatorError(f"{place}.protocol is {rule.protocol!r}; allowed: {allowed}")
+    if rule.protocol == AVERAGE and "sync" in rule.modes:
+        what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
+        raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
     if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
         raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
     if rule.vectors > 1 and (rule.tell is Rule.tell or rule.protocol == TELL):

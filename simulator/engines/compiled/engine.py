@@ -13,13 +13,13 @@ from agents.compiling import as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import events
-from simulator.engines.compiled import exchange, gossip, messages, network, rounds
+from simulator.engines.compiled import gossip, messages, network, outcomes, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.memory import attach
 from simulator.engines.compiled.messages import SLOT, TICKET
 from simulator.engines.compiled.network import LINK, UPLINK
-from simulator.engines.compiled.presence import EARLY, HEAL, LIFE, SWITCH, make_lives
-from simulator.engines.compiled.queue import ENTRY, KINDS
+from simulator.engines.compiled.presence import LIFE, make_lives
+from simulator.engines.compiled.queue import ARRIVAL, EARLY, ENTRY, HEAL, KINDS, SWITCH
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
@@ -238,8 +238,7 @@ class CompiledEngine:
     def _in_flight(self) -> int:
         """Messages on their way: counted in the queue, not concluded from the other counts."""
         items = self.arrays["entries"]["item"][: self._count("size")]
-        arrival = rounds.ARRIVAL if self._synchronous else exchange.ARRIVAL
-        return int(np.count_nonzero(items % KINDS == arrival))
+        return int(np.count_nonzero(items % KINDS == ARRIVAL))
 
     # --- time -----------------------------------------------------------------------------------
     def advance(self, time: float | None, communications: int | None) -> None:
@@ -248,21 +247,21 @@ class CompiledEngine:
         enough = min(self._limit, communications or NO_LIMIT)
         while True:
             outcome = self._breathe(float(until), float(enough))
-            if outcome == gossip.DRAWS_ARE_LOW:
+            if outcome == outcomes.DRAWS_ARE_LOW:
                 self.draws.refill()
-            elif outcome == gossip.POOL_IS_SMALL:
+            elif outcome == outcomes.POOL_IS_SMALL:
                 room = self._count("most_links")
                 self._resize_pool(2 * len(self.arrays["slots"]) + room)
-            elif outcome == gossip.QUEUE_IS_FULL:
+            elif outcome == outcomes.QUEUE_IS_FULL:
                 self._resize_queue(2 * len(self.arrays["entries"]))
-            elif outcome == gossip.ROWS_ARE_FULL:
+            elif outcome == outcomes.ROWS_ARE_FULL:
                 self.flush()
-            elif outcome != gossip.BREATHE:
+            elif outcome != outcomes.BREATHE:
                 break
-        if outcome in (gossip.TIME_IS_UP, gossip.NOTHING_LEFT):
+        if outcome in (outcomes.TIME_IS_UP, outcomes.NOTHING_LEFT):
             stuck = self.is_stuck and math.isinf(self._stop_by_time)
             self.finished = until == self._stop_by_time or stuck
-        elif outcome == gossip.ENOUGH_SENT:
+        elif outcome == outcomes.ENOUGH_SENT:
             self.finished = self._count("sent") >= self._limit
         else:
             self._halt()
@@ -271,7 +270,7 @@ class CompiledEngine:
         """As many events as fit between two returns to Python."""
         started = clock.perf_counter()
         outcome = int(self._loop(self.run, until, enough, self._breath))
-        if outcome == gossip.BREATHE:
+        if outcome == outcomes.BREATHE:
             elapsed = clock.perf_counter() - started
             self._breath = max(100, int(self._breath * min(2.0, BREATH / elapsed)))
         return outcome

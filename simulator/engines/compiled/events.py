@@ -32,7 +32,7 @@ def crowded(run: Any) -> bool:
 def note(run: Any, kind: int, agent: int) -> None:
     """Something happens to an agent that is about no message."""
     if run.recording:
-        _write(run, kind, agent, NONE, NONE, NONE, NONE, 0, math.nan)
+        write(run, kind, agent, NONE, NONE, NONE, NONE, 0, math.nan)
 
 
 @kernel
@@ -40,24 +40,7 @@ def note_switch(run: Any, agent: int, on: bool) -> None:
     """An agent goes on or off."""
     if run.recording:
         what = ON if on else OFF
-        _write(run, SWITCH, agent, NONE, NONE, what, NONE, 0, math.nan)
-
-
-@kernel
-def note_message(
-    run: Any,
-    kind: int,
-    agent: int,
-    peer: int,
-    message: int,
-    what: int,
-    answers: int,
-    size: int,
-    sent_at: float,
-) -> None:
-    """Something happens to a message."""
-    if run.recording:
-        _write(run, kind, agent, peer, message, what, answers, size, sent_at)
+        write(run, SWITCH, agent, NONE, NONE, what, NONE, 0, math.nan)
 
 
 @kernel
@@ -74,13 +57,13 @@ def note_send(
     """The latest message was sent, and perhaps lost."""
     if run.recording:
         number = run.sent - 1
-        _write(run, SEND, sender, receiver, number, what, answers, size, sent_at)
+        write(run, SEND, sender, receiver, number, what, answers, size, sent_at)
         if lost:
-            _write(run, DROP, sender, receiver, number, what, answers, size, sent_at)
+            write(run, DROP, sender, receiver, number, what, answers, size, sent_at)
 
 
 @kernel
-def _write(
+def write(
     run: Any,
     kind: int,
     agent: int,
@@ -91,6 +74,7 @@ def _write(
     size: int,
     sent_at: float,
 ) -> None:
+    """One row; only where events are recorded."""
     row = view(run.rows, run.row_capacity, ROW)[run.row_count]
     run.row_count += 1
     row.time = run.now

@@ -1,4 +1,4 @@
-"""What protocols are made of: sending a message, answering one, being busy."""
+"""What protocols are made of: sending a message, answering one, what its arrival means."""
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
@@ -7,56 +7,23 @@ import math
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.events import note_message, note_send
+from simulator.engines.compiled.events import note_send, write
 from simulator.engines.compiled.messages import (
     HELLO,
     NONE,
     REPLY,
+    REQUEST,
     give_back,
+    payload,
     slot_of,
     take,
     ticket_of,
 )
 from simulator.engines.compiled.network import send
-from simulator.engines.compiled.presence import life_of
-from simulator.engines.compiled.queue import push
-from simulator.engines.compiled.world import agent_of, compute_time, edge_of
-from simulator.engines.events import STALE
-
-#: Kinds of events: a clock rings, a message arrives, an agent has finished computing.
-TICK, ARRIVAL, COMPUTED = range(3)
-
-
-@kernel
-def compute(run: Any, i: int, job: int) -> bool:
-    """Be busy for one solve with a job; True if that takes no time and it is to be finished now."""
-    agent = agent_of(run, i)
-    agent.job = job
-    duration = compute_time(run, i)
-    if duration == 0.0:
-        return True
-    agent.busy = True
-    end_in(run, i, duration)
-    return False
-
-
-@kernel
-def end_in(run: Any, i: int, duration: float) -> None:
-    """Finish after so long, unless the agent is switched off before."""
-    index = i
-    if run.living:
-        life = life_of(run, i)
-        life.due = run.now + duration
-        index += run.n * life.pauses
-    push(run, run.now + duration, COMPUTED, index)
-
-
-@kernel
-def pause(run: Any, i: int) -> None:
-    """Agent i, which is computing, stops for the time being."""
-    life = life_of(run, i)
-    life.pauses += 1
-    life.left = life.due - run.now
+from simulator.engines.compiled.presence import is_off
+from simulator.engines.compiled.queue import ARRIVAL, push
+from simulator.engines.compiled.world import agent_of, edge_of, tell
+from simulator.engines.events import DELIVER, MISS, STALE
 
 
 @kernel
@@ -77,6 +44,14 @@ def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
         ticket_of(run, slot).answers = NONE
     _post(run, slot, kind, number, arrival)
     return slot
+
+
+@kernel
+def send_told(run: Any, i: int, edge: int, number: int) -> None:
+    """Send what agent i tells the neighbour at ``edge``, unasked."""
+    slot = dispatch(run, REQUEST, edge, i, number)
+    if slot != NONE:
+        tell(run, i, edge, payload(run, slot, 0))
 
 
 @kernel
@@ -118,23 +93,34 @@ def send_number(run: Any, i: int) -> int:
 
 
 @kernel
+def arrival(run: Any, i: int) -> int:
+    """A message comes to agent i, and counts as delivered, or as missed if that one is off."""
+    if is_off(run, i):
+        run.missed += 1
+        return MISS
+    run.delivered += 1
+    return DELIVER
+
+
+@kernel
+def note_at_receiver(
+    run: Any, kind: int, edge: int, message: int, what: int, answers: int, sent_at: float
+) -> None:
+    """Something happens to a message at its receiver's; ``edge`` is the sender's."""
+    if run.recording:
+        receiver, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
+        size = run.hello_bytes if what == HELLO else run.message_bytes
+        sender = edge_of(run, back).neighbour
+        write(run, kind, receiver, sender, message, what, answers, size, sent_at)
+
+
+@kernel
 def note_arrived(run: Any, kind: int, slot: int) -> None:
-    """Something happens to a message at its receiver's."""
+    """The same of the message in a slot."""
     if run.recording:
         message, ticket = slot_of(run, slot), ticket_of(run, slot)
-        size = run.hello_bytes if message.kind == HELLO else run.message_bytes
-        sender = edge_of(run, message.back).neighbour
-        note_message(
-            run,
-            kind,
-            message.receiver,
-            sender,
-            ticket.message,
-            message.kind,
-            ticket.answers,
-            size,
-            message.sent_at,
-        )
+        number, answers = ticket.message, ticket.answers
+        note_at_receiver(run, kind, message.edge, number, message.kind, answers, message.sent_at)
 
 
 @kernel

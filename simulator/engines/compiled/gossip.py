@@ -6,62 +6,67 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import entry, floats, kernel
-from simulator.engines.compiled.draws import CLOCK, PEERS, draw, low
-from simulator.engines.compiled.events import crowded, note
-from simulator.engines.compiled.exchange import (
-    ARRIVAL,
-    TICK,
-    dispatch,
-    end_in,
-    note_arrived,
-    pause,
-    send_number,
-)
+from simulator.engines.compiled.busy import end, go_on, pause
+from simulator.engines.compiled.draws import CLOCK, PEERS, draw
+from simulator.engines.compiled.events import note
+from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
 from simulator.engines.compiled.living import renew, switch
 from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of
-from simulator.engines.compiled.presence import SWITCH, is_off, life_of
-from simulator.engines.compiled.protocols import answer_then_solve, solve_then_answer, tell
-from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
+from simulator.engines.compiled.outcomes import (
+    BREATHE,
+    ENOUGH_SENT,
+    HALTED,
+    NOTHING,
+    TIME_IS_UP,
+    short_of,
+)
+from simulator.engines.compiled.presence import is_off, life_of
+from simulator.engines.compiled.protocols import (
+    AVERAGE,
+    SOLVE_THEN_ANSWER,
+    TELL,
+    answer_then_solve,
+    average,
+    solve_then_answer,
+    tell,
+)
+from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
 from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
-from simulator.engines.events import DELIVER, HANDLE, MISS, SKIP
+from simulator.engines.events import HANDLE, MISS, SKIP
 from simulator.engines.events import TICK as TICKED
-
-#: Why a loop returned to Python.
-TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE = range(4)
-DRAWS_ARE_LOW, POOL_IS_SMALL, QUEUE_IS_FULL, ROWS_ARE_FULL, NOTHING_LEFT = range(4, 9)
-#: The protocols by number.
-ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = range(3)
 
 
 @kernel
 def _tick(run: Any, i: int, edge: int) -> None:
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.tick(run, i, edge)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.tick(run, i, edge)
-    else:
+    elif run.protocol == TELL:
         tell.tick(run, i, edge)
+    else:
+        answer_then_solve.tick(run, i, edge)
 
 
 @kernel
 def _handle(run: Any, i: int, slot: int) -> None:
     note_arrived(run, HANDLE, slot)
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.handle(run, i, slot)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.handle(run, i, slot)
-    else:
+    elif run.protocol == TELL:
         tell.handle(run, i, slot)
+    elif run.protocol == AVERAGE:
+        average.handle(run, i, slot)
+    else:
+        answer_then_solve.handle(run, i, slot)
 
 
 @kernel
 def _finish(run: Any, i: int) -> None:
-    if run.protocol == ANSWER_THEN_SOLVE:
-        answer_then_solve.finish(run, i)
-    elif run.protocol == SOLVE_THEN_ANSWER:
+    if run.protocol == SOLVE_THEN_ANSWER:
         solve_then_answer.finish(run, i)
-    else:
+    elif run.protocol == TELL:
         tell.finish(run, i)
+    else:
+        answer_then_solve.finish(run, i)
 
 
 @entry
@@ -73,14 +78,9 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     many = run.protocol == TELL or (run.hello and run.living)
     for _ in range(breath):
         room = 3 + (run.most_links if many or run.started < run.n else 0)
-        if run.free_slots < room:
-            return POOL_IS_SMALL
-        if full(run, room):
-            return QUEUE_IS_FULL
-        if low(run):
-            return DRAWS_ARE_LOW
-        if crowded(run):
-            return ROWS_ARE_FULL
+        lack = short_of(run, room, room)
+        if lack != NOTHING:
+            return lack
         if run.draining != NOBODY:
             _drain(run)
         elif run.started < run.n:
@@ -136,16 +136,14 @@ def _say_hello(run: Any, i: int) -> None:
 @kernel
 def _switch(run: Any, i: int) -> None:
     """Agent i stops computing, or goes on with it, or forgets everything."""
-    agent = agent_of(run, i)
     if not switch(run, i):
-        if agent.busy:
-            pause(run, i)
+        pause(run, i)
         return
     if run.forgets:
         _forget(run, i)
         renew(run, i)
-    elif agent.busy:
-        end_in(run, i, life_of(run, i).left)
+    else:
+        go_on(run, i)
     if life_of(run, i).silent:
         _say_hello(run, i)
 
@@ -171,14 +169,10 @@ def _forget(run: Any, i: int) -> None:
 @kernel
 def _computed(run: Any, index: int) -> None:
     """An agent has finished computing, unless that was interrupted meanwhile."""
-    i = index
-    if run.living:
-        i = index % run.n
-        if index // run.n != life_of(run, i).pauses:
-            return
-    agent_of(run, i).busy = False
-    _finish(run, i)
-    run.draining = i
+    i = end(run, index)
+    if i != NOBODY:
+        _finish(run, i)
+        run.draining = i
 
 
 @kernel
@@ -221,13 +215,11 @@ def _choose(run: Any, first: int, degree: int, u: float) -> int:
 @kernel
 def _arrive(run: Any, slot: int) -> None:
     i = slot_of(run, slot).receiver
-    if is_off(run, i):
-        run.missed += 1
-        note_arrived(run, MISS, slot)
+    outcome = arrival(run, i)
+    note_arrived(run, outcome, slot)
+    if outcome == MISS:
         give_back(run, slot)
         return
-    run.delivered += 1
-    note_arrived(run, DELIVER, slot)
     agent = agent_of(run, i)
     if not agent.busy:
         _handle(run, i, slot)

@@ -12,8 +12,8 @@ from agents.compiling import floats, kernel
 from simulator.engines.compiled.draws import OFF, ON, draw
 from simulator.engines.compiled.events import note_switch
 from simulator.engines.compiled.memory import view
-from simulator.engines.compiled.presence import SWITCH, life_of
-from simulator.engines.compiled.queue import push_early
+from simulator.engines.compiled.presence import life_of
+from simulator.engines.compiled.queue import SWITCH, push_early
 from simulator.engines.compiled.world import agent_of, consider, edge_of
 
 

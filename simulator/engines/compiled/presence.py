@@ -12,11 +12,6 @@ from agents.compiling import floats, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 
-#: Kinds of events besides those of a loop: an agent is switched on or off; a partition ends.
-SWITCH, HEAL = 6, 7
-#: Switches come before all else at their instant: the numbers of their order begin here.
-EARLY = -(2**62)
-
 LIFE = np.dtype(
     [
         ("on", np.bool_),

@@ -13,10 +13,15 @@ import numpy as np
 
 from agents.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
-from simulator.engines.compiled.presence import EARLY
 
+#: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off; a
+#: partition ends.  In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer
+#: of a message is due; an agent has got all its messages.
+ARRIVAL, COMPUTED, SWITCH, HEAL, TICK, BEGIN, TIMER, COMPLETE = range(8)
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
+#: Switches come before all else at their instant: the numbers of their order begin here.
+EARLY = -(2**62)
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
 FIELDS: Fields = [
     ("entries", ADDRESS),

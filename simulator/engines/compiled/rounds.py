@@ -14,41 +14,41 @@ from typing import Any
 import numpy as np
 
 from agents.compiling import entry, kernel
-from simulator.engines.compiled.draws import low
-from simulator.engines.compiled.events import crowded, note, note_message, note_send
-from simulator.engines.compiled.gossip import (
-    BREATHE,
-    DRAWS_ARE_LOW,
-    ENOUGH_SENT,
-    HALTED,
-    NOTHING_LEFT,
-    POOL_IS_SMALL,
-    QUEUE_IS_FULL,
-    ROWS_ARE_FULL,
-    SOLVE_THEN_ANSWER,
-    TIME_IS_UP,
-)
+from simulator.engines.compiled.busy import compute, end, go_on, pause
+from simulator.engines.compiled.events import note, note_send
+from simulator.engines.compiled.exchange import arrival, note_at_receiver
 from simulator.engines.compiled.living import renew, switch
 from simulator.engines.compiled.memory import view
 from simulator.engines.compiled.messages import ROUND, give_back, slot_of, take, ticket_of
 from simulator.engines.compiled.network import send
-from simulator.engines.compiled.presence import SWITCH, is_off, life_of, parted
-from simulator.engines.compiled.queue import KINDS, full, next_time, pop, push
-from simulator.engines.compiled.world import (
-    NOBODY,
-    absorb,
-    agent_of,
-    compute_time,
-    edge_of,
-    solve,
-    tell,
+from simulator.engines.compiled.outcomes import (
+    BREATHE,
+    ENOUGH_SENT,
+    HALTED,
+    NOTHING,
+    NOTHING_LEFT,
+    QUEUE_IS_FULL,
+    TIME_IS_UP,
+    short_of,
 )
-from simulator.engines.events import DELIVER, HANDLE, MISS, NONE, STALE
+from simulator.engines.compiled.presence import is_off, life_of, parted
+from simulator.engines.compiled.protocols import SOLVE_THEN_ANSWER
+from simulator.engines.compiled.queue import (
+    ARRIVAL,
+    BEGIN,
+    COMPLETE,
+    COMPUTED,
+    KINDS,
+    SWITCH,
+    TIMER,
+    full,
+    next_time,
+    pop,
+    push,
+)
+from simulator.engines.compiled.world import NOBODY, absorb, agent_of, edge_of, solve, tell
+from simulator.engines.events import HANDLE, MISS, NONE, STALE
 from simulator.engines.events import ROUND as ROUND_IS_OVER
-
-#: Kinds of events.  The barrier opens for an agent; a message arrives, or its timer is due; an
-#: agent has got all its messages; it has finished computing.
-BEGIN, ARRIVAL, TIMER, COMPLETE, COMPUTED = range(5)
 
 
 @entry
@@ -60,19 +60,15 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     room = run.n + 2 * run.most_links + 2
     if run.cuts > 0 or run.living:
         room = run.n + 4 * run.most_links + 4
+    slots = 2 * run.most_links if run.recording else 0
     if full(run, room):
         return QUEUE_IS_FULL
     if run.working == 0:
         _open_barrier(run)
     for _ in range(breath):
-        if full(run, room):
-            return QUEUE_IS_FULL
-        if low(run):
-            return DRAWS_ARE_LOW
-        if run.recording and run.free_slots < 2 * run.most_links:
-            return POOL_IS_SMALL
-        if crowded(run):
-            return ROWS_ARE_FULL
+        lack = short_of(run, room, slots)
+        if lack != NOTHING:
+            return lack
         if run.healing != NOBODY:
             _heal(run)
             continue
@@ -135,35 +131,15 @@ def _begin(run: Any, i: int) -> None:
 
 @kernel
 def _compute(run: Any, i: int) -> None:
-    duration = compute_time(run, i)
-    if duration > 0.0:
-        agent_of(run, i).busy = True
-        _end_in(run, i, duration)
-    else:
+    if compute(run, i, 0):
         _computed(run, i)
 
 
 @kernel
-def _end_in(run: Any, i: int, duration: float) -> None:
-    """Finish after so long, unless the agent is switched off before."""
-    index = i
-    if run.living:
-        life = life_of(run, i)
-        life.due = run.now + duration
-        index += run.n * life.pauses
-    push(run, run.now + duration, COMPUTED, index)
-
-
-@kernel
 def _end(run: Any, index: int) -> None:
-    """An agent has finished computing, unless that was interrupted meanwhile."""
-    i = index
-    if run.living:
-        i = index % run.n
-        if index // run.n != life_of(run, i).pauses:
-            return
-    agent_of(run, i).busy = False
-    _computed(run, i)
+    i = end(run, index)
+    if i != NOBODY:
+        _computed(run, i)
 
 
 @kernel
@@ -171,12 +147,9 @@ def _switch(run: Any, i: int) -> None:
     """Agent i stops computing, or goes on with it; what waited for its return is sent again."""
     life, agent = life_of(run, i), agent_of(run, i)
     if not switch(run, i):
-        if agent.busy:
-            life.pauses += 1
-            life.left = life.due - run.now
+        pause(run, i)
         return
-    if agent.busy:
-        _end_in(run, i, life.left)
+    go_on(run, i)
     if life.waits:
         life.waits = False
         push(run, run.now, BEGIN, i)
@@ -297,12 +270,10 @@ def _arrive(run: Any, index: int) -> None:
         edge, number, sent_at = message.edge, ticket_of(run, index).message, message.sent_at
         give_back(run, index)
     own = edge_of(run, edge)
-    if is_off(run, own.neighbour):
-        run.missed += 1
-        _note(run, MISS, edge, number, sent_at)
+    outcome = arrival(run, own.neighbour)
+    _note(run, outcome, edge, number, sent_at)
+    if outcome == MISS:
         return
-    run.delivered += 1
-    _note(run, DELIVER, edge, number, sent_at)
     if number < run.round_first or own.version >= run.round_first:  # an earlier attempt was there
         run.stale += 1
         _note(run, HANDLE, edge, number, sent_at)
@@ -320,10 +291,7 @@ def _arrive(run: Any, index: int) -> None:
 @kernel
 def _note(run: Any, kind: int, edge: int, number: int, sent_at: float) -> None:
     """Something happens to an attempt at its receiver's; ``edge`` is the sender's."""
-    if run.recording:
-        receiver, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
-        sender, size = edge_of(run, back).neighbour, run.message_bytes
-        note_message(run, kind, receiver, sender, number, ROUND, NONE, size, sent_at)
+    note_at_receiver(run, kind, edge, number, ROUND, NONE, sent_at)
 
 
 @kernel

@@ -149,12 +149,6 @@ def edge_of(run: Any, edge: int) -> Any:
     return view(run.edges, run.edge_count, EDGE)[edge]
 
 
-@kernel
-def compute_time(run: Any, i: int) -> float:
-    """How long agent i's next solve takes."""
-    return draws.draw(run, draws.COMPUTE) * agent_of(run, i).compute_factor
-
-
 # --- the rule -------------------------------------------------------------------------------------
 @kernel
 def _do(run: Any, which: int, function: int, i: int, k: int, a: int, b: int) -> None:

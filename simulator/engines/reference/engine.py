@@ -140,7 +140,7 @@ class SimpyEngine:
         edges = self.setup.links_of(agent)
         self.rule.renew(agent, edges, self._fresh)
         self.sent_at[edges.start : edges.stop] = self.env.now
-        self.steps.renewed(agent)
+        self.steps.changed(agent)
 
     def _open_barrier(self) -> None:
         if self.living.on and self.living.forget:

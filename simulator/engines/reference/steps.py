@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 from numba import carray  # type: ignore[attr-defined, unused-ignore]
@@ -29,8 +30,8 @@ def solve_and_follow(run: int, function: int, s: int, i: int) -> int:
 
 
 @entry
-def follow_renewed(run: int, i: int) -> int:
-    """What it means that agent i has the model of its start again."""
+def follow_changed(run: int, i: int) -> int:
+    """What it means that agent i has a new model without having solved."""
     place: Any = pointer(run)
     return follow(carray(place, 1, RECORD)[0], i)
 
@@ -84,8 +85,8 @@ class Steps:
         self._do("solve", i, 0, None, None)
         self._consider(follow(self._record[0], i), i)
 
-    def renewed(self, i: int) -> None:
-        """Agent i has the model of its start again."""
+    def changed(self, i: int) -> None:
+        """Agent i has a new model without having solved."""
         self._consider(follow(self._record[0], i), i)
 
     def _consider(self, outcome: int, i: int) -> None:
@@ -144,9 +145,14 @@ class CompiledSteps(Steps):
                 raise self._failure("solve", i, 0, None, None)
             self._consider(outcome, i)
 
-    def renewed(self, i: int) -> None:
-        """Agent i has the model of its start again."""
-        self._consider(direct(follow_renewed, 2)(self._run, i), i)
+    def changed(self, i: int) -> None:
+        """Agent i has a new model without having solved."""
+        self._consider(self._follow(self._run, i), i)
+
+    @cached_property
+    def _follow(self) -> Callable[[int, int], int]:
+        """Few runs need it."""
+        return cast("Callable[[int, int], int]", direct(follow_changed, 2))
 
     def _failure(self, name: str, i: int, k: int, a: Sheet | None, b: Sheet | None) -> RuleError:
         arrays = self._array(name, a), self._array(name, b)

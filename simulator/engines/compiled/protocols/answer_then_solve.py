@@ -6,29 +6,29 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.exchange import answer, compute, dispatch, fresh, send_number
-from simulator.engines.compiled.messages import (
-    HELLO,
-    NONE,
-    REQUEST,
-    give_back,
-    payload,
-    slot_of,
-)
+from simulator.engines.compiled.busy import compute
+from simulator.engines.compiled.exchange import answer, fresh, send_number, send_told
+from simulator.engines.compiled.messages import HELLO, REQUEST, give_back, payload, slot_of
 from simulator.engines.compiled.world import absorb, edge_of, introduce, solve, tell
 
 
 @kernel
 def tick(run: Any, i: int, edge: int) -> None:
     """Send the request."""
-    slot = dispatch(run, REQUEST, edge, i, send_number(run, i))
-    if slot != NONE:
-        tell(run, i, edge, payload(run, slot, 0))
+    send_told(run, i, edge, send_number(run, i))
 
 
 @kernel
 def handle(run: Any, i: int, slot: int) -> None:
     """Answer a request with the state as it was before; then absorb and solve."""
+    kind = slot_of(run, slot).kind
+    if take_in(run, i, slot) and kind != HELLO and compute(run, i, 0):
+        finish(run, i)
+
+
+@kernel
+def take_in(run: Any, i: int, slot: int) -> bool:
+    """Answer a request with the state as it was before; then absorb, unless it is stale."""
     message = slot_of(run, slot)
     kind, edge = message.kind, message.back
     is_fresh = fresh(run, slot)
@@ -46,8 +46,7 @@ def handle(run: Any, i: int, slot: int) -> None:
         elif is_fresh:
             absorb(run, i, edge, reply, request)
         give_back(run, slot)
-    if is_fresh and kind != HELLO and compute(run, i, 0):
-        finish(run, i)
+    return is_fresh
 
 
 @kernel

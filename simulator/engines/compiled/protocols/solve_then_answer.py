@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.exchange import answer, compute, dispatch, stale
-from simulator.engines.compiled.messages import HELLO, NONE, REQUEST, give_back, payload, slot_of
+from simulator.engines.compiled.busy import compute
+from simulator.engines.compiled.exchange import answer, send_told, stale
+from simulator.engines.compiled.messages import HELLO, REQUEST, give_back, payload, slot_of
 from simulator.engines.compiled.world import absorb, agent_of, edge_of, introduce, solve, tell
 
 
@@ -47,9 +48,7 @@ def finish(run: Any, i: int) -> None:
     job = agent_of(run, i).job
     if job < 0:
         edge = -1 - job
-        slot = dispatch(run, REQUEST, edge, i, edge_of(run, edge).version)
-        if slot != NONE:
-            tell(run, i, edge, payload(run, slot, 0))
+        send_told(run, i, edge, edge_of(run, edge).version)
         return
     message = slot_of(run, job)
     edge = message.back

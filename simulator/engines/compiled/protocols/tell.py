@@ -6,16 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from agents.compiling import kernel
-from simulator.engines.compiled.exchange import compute, dispatch, fresh, send_number
-from simulator.engines.compiled.messages import HELLO, NONE, REQUEST, give_back, payload, slot_of
-from simulator.engines.compiled.world import (
-    absorb,
-    agent_of,
-    introduce,
-    own_model,
-    solve,
-)
-from simulator.engines.compiled.world import tell as tell_rule
+from simulator.engines.compiled.busy import compute
+from simulator.engines.compiled.exchange import fresh, send_number, send_told
+from simulator.engines.compiled.messages import HELLO, give_back, payload, slot_of
+from simulator.engines.compiled.world import absorb, agent_of, introduce, own_model, solve
 
 
 @kernel
@@ -43,6 +37,4 @@ def finish(run: Any, i: int) -> None:
     solve(run, i)
     agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
-        slot = dispatch(run, REQUEST, edge, i, send_number(run, i))
-        if slot != NONE:
-            tell_rule(run, i, edge, payload(run, slot, 0))
+        send_told(run, i, edge, send_number(run, i))
