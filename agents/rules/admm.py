@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from agents.losses.loss import design
 from agents.parameters import LEAST, Positive, Strict, report
 from agents.rule import (
     SOLVE_THEN_ANSWER,
@@ -93,7 +92,7 @@ class CollaborativeADMM(Rule):
     v: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
-        """Z from the models and copies of the start; Λ = 0, but for the start mp."""
+        """Z from the models and copies of the start; Λ = 0."""
         parameters, degrees = start.parameters, np.diff(start.first)
         if parameters.rho == "auto":
             s.penalty = np.maximum(SHARE * start.W, LEAST)
@@ -104,12 +103,8 @@ class CollaborativeADMM(Rule):
         kappa = start.W * s.penalty / (start.W + s.penalty)
         s.link[:, Z_I] = np.repeat(start.models, degrees, axis=0)
         s.link[:, Z_J] = start.copies
-        if getattr(parameters, "starts_from_mp", False):
-            s.link[:, DUAL_I], s.link[:, DUAL_J] = resting_duals(start)
-        rho = s.penalty[:, None]
-        u = s.link[:, Z_J] - s.link[:, DUAL_J] / rho
-        w = s.link[:, Z_I] - s.link[:, DUAL_I] / rho
-        s.pull = start.sum_over_links(kappa[:, None] * u + rho * w)
+        pulls = kappa[:, None] * s.link[:, Z_J] + s.penalty[:, None] * s.link[:, Z_I]
+        s.pull = start.sum_over_links(pulls)
         s.a = start.sum_over_links(kappa) + total
         s.a += 2.0 * start.mu * parameters.ridge * start.D
         start.proximal(s.a, start.mu * start.D, getattr(parameters.primal, "gradient_steps", 0))
@@ -157,23 +152,3 @@ class CollaborativeADMM(Rule):
         for x in range(s.p):
             s.pull[i, x] += kappa * (model[x] - s.link[k, Z_J, x])
             s.link[k, Z_J, x] = model[x]
-
-
-def resting_duals(start: Start) -> tuple[Floats, Floats]:
-    """Λ_ei^i and Λ_ei^j (links, p) with which the first solve of each agent changes nothing.
-
-    At Θ̃ = Z the augmented Lagrangian's derivatives by the copies and by the model vanish if
-
-        Λ_ei^j = W_ij (θ_i − Θ̃_i^j),    Σ_j Λ_ei^i = −Σ_j W_ij (θ_i − Θ̃_i^j) − μ D_ii ∇L_i(θ_i):
-
-    the links share the latter equally.  Without them the first solve forgets most of the start.
-    """
-    degrees, models = np.diff(start.first), start.models
-    owner = np.repeat(np.arange(len(models)), np.diff(start.offsets))
-    points = design(start.X, start.y)
-    slopes = start.loss.slopes(np.einsum("kp,kp->k", points, models[owner]), start.y)
-    gradients = 2.0 * start.parameters.ridge * models
-    np.add.at(gradients, owner, slopes[:, None] * points)
-    copies = start.W[:, None] * (np.repeat(models, degrees, axis=0) - start.copies)
-    force = start.sum_over_links(copies) + start.mu * start.D[:, None] * gradients
-    return np.repeat(-force / np.maximum(degrees, 1)[:, None], degrees, axis=0), copies
