@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from agents.losses.loss import design
 from agents.rule import Start
@@ -30,6 +29,7 @@ from simulator.runs.scenarios import load_scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 
+ROOT = Path(__file__).resolve().parent.parent
 LINEAR = {"task.agents": 40, "task.dimension": 10, "graph.allow_disconnected": True}
 MEANS = {"task.agents": 60, "algorithm.alpha": None, "algorithm.mu": 0.01}
 KNN = {"graph.k": 5, "graph.allow_disconnected": True}
