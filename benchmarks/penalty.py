@@ -183,7 +183,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--duals", action="store_true")
-    parser.add_argument("--seed", type=int, default=100, help="the first of three")
+    parser.add_argument("--seed", type=int, default=0, help="the first of three")
     chosen = parser.parse_args()
     names, count = (list(TASKS)[5:7], 1) if chosen.quick else (list(TASKS), 3)
     seeds = range(chosen.seed, chosen.seed + count)
