@@ -178,13 +178,13 @@ class Collaboration(oracles.ADMM):
 
         Minimised over θ_j, the terms of link (i, j) are (κ/2)‖θ − u‖², κ = Wρ/(W + ρ).
         """
-        W, rho, theta = self.W[i], self.rho, self.Theta[i, i]
+        W, rho, theta = self.W[i], self.rho[i], self.Theta[i, i]
         points = []  # (weight, centre) of the quadratic terms
         u = {}
         for j in self.neighbours[i]:
-            u[j] = self.Z[i, j, j] - self.Lambda[i, j, j] / rho
-            points.append((W[j] * rho / (W[j] + rho), u[j]))
-            points.append((rho, self.Z[i, j, i] - self.Lambda[i, j, i] / rho))
+            u[j] = self.Z[i, j, j] - self.Lambda[i, j, j] / rho[j]
+            points.append((W[j] * rho[j] / (W[j] + rho[j]), u[j]))
+            points.append((rho[j], self.Z[i, j, i] - self.Lambda[i, j, i] / rho[j]))
         X, y = self.problem.data[i]
         b, a = self.mu * W.sum(), sum(weight for weight, _ in points)
         kind = self.problem.loss.kind
@@ -201,7 +201,7 @@ class Collaboration(oracles.ADMM):
             theta = theta - 2 / (a * (k + 2)) * (gradient + b * X.T @ slopes)
         self.Theta[i, i] = theta
         for j in self.neighbours[i]:
-            self.Theta[i, j] = (W[j] * theta + rho * u[j]) / (W[j] + rho)
+            self.Theta[i, j] = (W[j] * theta + rho[j] * u[j]) / (W[j] + rho[j])
 
     def tell(self, i, j):
         own, other = self.Theta[i, i], self.Theta[i, j]
@@ -211,9 +211,9 @@ class Collaboration(oracles.ADMM):
         theirs = {j: received[0], i: received[1]}, {j: received[2], i: received[3]}
         mine = {i: sent[0], j: sent[1]}, {i: sent[2], j: sent[3]}
         for k in (i, j):
-            Z = ((mine[1][k] + theirs[1][k]) / self.rho + mine[0][k] + theirs[0][k]) / 2
+            Z = ((mine[1][k] + theirs[1][k]) / self.rho[i, j] + mine[0][k] + theirs[0][k]) / 2
             self.Z[i, j, k] = Z
-            self.Lambda[i, j, k] = mine[1][k] + self.rho * (mine[0][k] - Z)
+            self.Lambda[i, j, k] = mine[1][k] + self.rho[i, j] * (mine[0][k] - Z)
 
     def introduce(self, i, j, model):
         self.Z[i, j, j] = model

@@ -71,8 +71,9 @@ class ADMM:
     """
 
     def __init__(self, problem, mu, rho, start="own"):
-        self.problem, self.mu, self.rho = problem, mu, rho
+        self.problem, self.mu = problem, mu
         self.W = problem.W.toarray()
+        self.rho = self.W / 2 if rho == "auto" else np.full_like(self.W, rho)
         self.neighbours = [np.flatnonzero(row) for row in self.W]
         self.Z, self.Lambda = {}, {}
         self.Theta = {}
@@ -92,13 +93,13 @@ class ADMM:
         H, g = np.zeros((size, size)), np.zeros(size)  # ½ xᵀHx − gᵀx + μ D_ii L_i(θ_i)
         own, eye = slice(0, p), np.eye(p)
         for k, j in enumerate(N, 1):
-            other, w = slice(k * p, (k + 1) * p), self.W[i, j]
-            H[own, own] += (w + self.rho) * eye
-            H[other, other] += (w + self.rho) * eye
+            other, w, rho = slice(k * p, (k + 1) * p), self.W[i, j], self.rho[i, j]
+            H[own, own] += (w + rho) * eye
+            H[other, other] += (w + rho) * eye
             H[own, other] -= w * eye
             H[other, own] -= w * eye
-            g[own] += self.rho * self.Z[i, j, i] - self.Lambda[i, j, i]
-            g[other] += self.rho * self.Z[i, j, j] - self.Lambda[i, j, j]
+            g[own] += rho * self.Z[i, j, i] - self.Lambda[i, j, i]
+            g[other] += rho * self.Z[i, j, j] - self.Lambda[i, j, j]
         X, y = self.problem.data[i]
         X = np.ones((len(y), 1)) if X is None else X
         b = self.mu * self.W[i].sum()
@@ -109,8 +110,9 @@ class ADMM:
 
     def exchange(self, pairs):
         """Steps 2 and 3 for the edges in ``pairs``, from the values before any of them."""
-        rho, Z, Lambda = self.rho, {}, {}
+        Z, Lambda = {}, {}
         for i, j in pairs:
+            rho = self.rho[i, j]
             for k in (i, j):
                 mean = 0.5 * (
                     (self.Lambda[i, j, k] + self.Lambda[j, i, k]) / rho

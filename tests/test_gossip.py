@@ -70,7 +70,7 @@ def test_admm_is_the_papers_recursion(loss, start):
 def test_admm_on_means_is_the_papers_recursion():
     scenario = build(MEANS, algorithm={"kind": "admm", "mu": 0.05}, seed=1)
     problem = problem_of(scenario)
-    expected = oracles.ADMM(problem, 0.05, 1.0).gossip(exchanges(scenario, problem))
+    expected = oracles.ADMM(problem, 0.05, "auto").gossip(exchanges(scenario, problem))
     np.testing.assert_allclose(run(scenario).models, expected, rtol=0, atol=1e-9)
 
 
@@ -104,7 +104,7 @@ def test_synchronous_admm_is_appendix_d(loss):
     )
     problem = problem_of(scenario)
     assert problem.W.nnz == 8 * 7
-    expected = oracles.ADMM(problem, 0.1, 1.0, "known").rounds(10)
+    expected = oracles.ADMM(problem, 0.1, "auto", "known").rounds(10)
     result = run(scenario)
     assert result.summary["communications"] == 560
     np.testing.assert_allclose(result.models, expected, rtol=0, atol=1e-9)

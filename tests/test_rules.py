@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from agents.privacy import bounds, per_update
@@ -65,6 +66,44 @@ def test_a_ridge_is_a_part_of_the_objective(loss, rng):
     for _ in range(20):
         direction = rng.normal(size=best.shape)
         assert objective(best + 1e-3 * direction) >= objective(best)
+
+
+# --- admm's penalties -----------------------------------------------------------------------------
+def admm_state(scenario, **weights):
+    """The arrays of admm before the first event."""
+    streams = Streams(scenario.seed)
+    setup = prepare(scenario, problem_of(scenario), streams, scenario.algorithm.rule)
+    start = setup.start()
+    for name, value in weights.items():
+        setattr(start, name, value)
+    return RunningRule(scenario.algorithm.rule, start, streams.rule).arrays
+
+
+def test_the_penalty_of_admm_is_half_the_weight_or_the_number_given():
+    W = problem_of(build(LINEAR)).W.data
+    assert W.min() < 0.9 * W.max()
+    np.testing.assert_array_equal(admm_state(build(LINEAR))["penalty"], W / 2)
+    assert (admm_state(build(LINEAR, algorithm__rho=0.1))["penalty"] == 0.1).all()
+
+
+def test_weights_too_small_to_be_halved_have_a_penalty():
+    tiny = np.full(len(problem_of(build(LINEAR)).W.data), 5e-324)
+    state = admm_state(build(LINEAR), W=tiny)
+    assert (state["penalty"] > 0).all()
+    assert (state["a"] > 0).all()
+
+
+def test_admm_does_not_depend_on_the_unit_of_the_weights(tmp_path):
+    """W multiplied by a power of two multiplies Q_CL by it: the same models, to the last bit."""
+    found = []
+    for scale in (1.0, 2.0**-9):
+        edges = pd.DataFrame({"i": [0, 1, 2, 0], "j": [1, 2, 3, 2]})
+        edges["weight"] = scale * np.array([1.0, 0.3, 0.7, 0.01])
+        edges.to_csv(tmp_path / "edges.csv", index=False, header=False)
+        graph = {"kind": "file", "file": str(tmp_path / "edges.csv")}
+        task = {"task__agents": 4, "task__loss": "quadratic"}
+        found.append(run(build(LINEAR, graph=graph, **task, network={"latency": 0.3})).models)
+    np.testing.assert_array_equal(*found)
 
 
 # --- dpsgd --------------------------------------------------------------------------------------

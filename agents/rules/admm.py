@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from agents.parameters import Positive, Strict, report
+from agents.parameters import LEAST, Positive, Strict, report
 from agents.rule import (
     SOLVE_THEN_ANSWER,
     Collaborative,
@@ -22,6 +22,8 @@ from agents.rule import (
 
 #: What an agent keeps of a link e = (i, j): Z_ei^i, Z_ei^j, Λ_ei^i and Λ_ei^j.
 Z_I, Z_J, DUAL_I, DUAL_J = range(4)
+#: ρ_ij / W_ij where the scenario says no ρ: measured, see docs/choosing_rho.md.
+SHARE = 0.5
 
 
 class GradientSteps(Strict):
@@ -40,6 +42,10 @@ Primal = Annotated[
     Annotated[Literal["exact"], Tag("name")] | Annotated[GradientSteps, Tag("steps")],
     Discriminator(_tag),
 ]
+Penalty = Annotated[
+    Annotated[Literal["auto"], Tag("name")] | Annotated[Positive, Tag("number")],
+    Discriminator(lambda value: "name" if isinstance(value, str) else "number"),
+]
 
 
 class CollaborativeADMM(Rule):
@@ -54,6 +60,8 @@ class CollaborativeADMM(Rule):
 
     The sum in v is kept up to date by difference, so an exchange costs O(p) and one proximal
     step, whatever the degree.  A ridge r adds 2 μ r D_ii to a, and changes nothing else.
+
+    ρ is a number, or ρ_ij = W_ij / 2 of each link, which both its ends know.
     """
 
     kind, protocol, objective = "admm", SOLVE_THEN_ANSWER, "cl"
@@ -62,8 +70,8 @@ class CollaborativeADMM(Rule):
     class Parameters(Collaborative):
         """Keys of ``algorithm`` for collaborative learning."""
 
-        rho: Positive = 1.0
-        """The penalty ρ > 0."""
+        rho: Penalty = "auto"
+        """The penalty ρ > 0; auto: half the weight of each link."""
         primal: Primal = "exact"
         """The primal problem's solution: exact, or a few gradient steps."""
         confidence: Literal["data", "none"] = "data"
@@ -77,22 +85,29 @@ class CollaborativeADMM(Rule):
             return self
 
     link: Floats = per_link(4, "p")
+    penalty: Floats = per_link()
     #: a·v and a of each agent; v while solving.
     pull: Floats = per_agent("p")
     a: Floats = per_agent()
     v: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
-        """Z from the models and copies of the start, Λ = 0."""
-        rho, steps = start.parameters.rho, start.parameters.primal
-        degrees = np.diff(start.first)
-        kappa = start.W * rho / (start.W + rho)
+        """Z from the models and copies of the start; Λ = 0."""
+        parameters, degrees = start.parameters, np.diff(start.first)
+        if parameters.rho == "auto":
+            s.penalty = np.maximum(SHARE * start.W, LEAST)
+            total = start.sum_over_links(s.penalty)
+        else:
+            s.penalty = np.full(len(start.W), parameters.rho)
+            total = parameters.rho * degrees
+        kappa = start.W * s.penalty / (start.W + s.penalty)
         s.link[:, Z_I] = np.repeat(start.models, degrees, axis=0)
         s.link[:, Z_J] = start.copies
-        s.pull = start.sum_over_links(kappa[:, None] * s.link[:, Z_J] + rho * s.link[:, Z_I])
-        s.a = start.sum_over_links(kappa) + rho * degrees
-        s.a += 2.0 * start.mu * start.parameters.ridge * start.D
-        start.proximal(s.a, start.mu * start.D, getattr(steps, "gradient_steps", 0))
+        pulls = kappa[:, None] * s.link[:, Z_J] + s.penalty[:, None] * s.link[:, Z_I]
+        s.pull = start.sum_over_links(pulls)
+        s.a = start.sum_over_links(kappa) + total
+        s.a += 2.0 * start.mu * parameters.ridge * start.D
+        start.proximal(s.a, start.mu * start.D, getattr(parameters.primal, "gradient_steps", 0))
 
     def solve(s: Any, i: int) -> None:
         """Step 1: the primal problem."""
@@ -103,9 +118,10 @@ class CollaborativeADMM(Rule):
 
     def tell(s: Any, i: int, k: int, out: Floats) -> None:
         """Θ̃_i^i, Θ̃_i^j, Λ_ei^i, Λ_ei^j, right after a solve."""
-        share = s.W[k] / (s.W[k] + s.rho)
+        rho = s.penalty[k]
+        share = s.W[k] / (s.W[k] + rho)
         for x in range(s.p):
-            u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / s.rho
+            u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / rho
             out[0, x] = s.models[i, x]
             out[1, x] = share * s.models[i, x] + (1.0 - share) * u
             out[2, x] = s.link[k, DUAL_I, x]
@@ -116,7 +132,7 @@ class CollaborativeADMM(Rule):
 
         In the other end's message the first of each pair is j and the second i, so they cross here.
         """
-        rho = s.rho
+        rho = s.penalty[k]
         kappa = s.W[k] * rho / (s.W[k] + rho)
         for x in range(s.p):
             z_i = 0.5 * ((sent[2, x] + received[3, x]) / rho + sent[0, x] + received[1, x])
@@ -132,7 +148,7 @@ class CollaborativeADMM(Rule):
 
     def introduce(s: Any, i: int, k: int, model: Floats) -> None:
         """The warm start of section 4.2: Z_ei^j is the neighbour's solitary model."""
-        kappa = s.W[k] * s.rho / (s.W[k] + s.rho)
+        kappa = s.W[k] * s.penalty[k] / (s.W[k] + s.penalty[k])
         for x in range(s.p):
             s.pull[i, x] += kappa * (model[x] - s.link[k, Z_J, x])
             s.link[k, Z_J, x] = model[x]
