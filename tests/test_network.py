@@ -14,7 +14,7 @@ from agents.gossip import AnswersThenSolves
 from agents.messages import HELLO, REQUEST, Message, Sheets
 from simulator.engines.reference.network import Links, Timeline, loss_model
 from simulator.runs.plugins import schema_for
-from simulator.scenario.schema import GilbertElliott, RateDrop
+from simulator.scenario.network import GilbertElliott, RateDrop
 from simulator.seeds import Streams
 
 NETWORK = schema_for().model_fields["network"].annotation

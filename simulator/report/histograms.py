@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from agents.rule import TELL
 from simulator.engines.setup import Setup
 from simulator.problem.problem import Floats
-from simulator.scenario.schema import RateDrop, Scenario
+from simulator.scenario.network import RateDrop
+from simulator.scenario.schema import Scenario
 
 #: Bins per factor of ten, from 10^-9 to 10^9 seconds.
 _BINS, _LOW, _HIGH = 12, -9, 9

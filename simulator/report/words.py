@@ -8,7 +8,8 @@ from pydantic import BaseModel
 
 from simulator.runs.result import Result
 from simulator.scenario.laws import Constant, Law
-from simulator.scenario.schema import RateDrop, Scenario
+from simulator.scenario.network import RateDrop
+from simulator.scenario.schema import Scenario
 
 #: Rules and baselines that readers know by another name.
 _ALGORITHMS = {

@@ -14,7 +14,10 @@ from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
-from simulator.scenario.schema import MOST_SAMPLES, GilbertElliott, Scenario, stands_still
+from simulator.scenario.consistency import stands_still
+from simulator.scenario.network import GilbertElliott
+from simulator.scenario.schema import Scenario
+from simulator.scenario.stopping import MOST_SAMPLES
 
 #: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
 _MESSAGE = {"simpy": 600, "compiled": 100}

@@ -25,7 +25,8 @@ from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given, place_in
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario.schema import MOST_SAMPLES, Scenario, percentage
+from simulator.scenario.schema import Scenario
+from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams
 from simulator.store.events import EventsFile, EventsWriter, require_pyarrow
 from simulator.store.history import Keeper

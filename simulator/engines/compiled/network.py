@@ -14,7 +14,7 @@ from simulator.engines.compiled.draws import LATENCY, LOSS, draw
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.compiled.presence import parted
 from simulator.engines.setup import Setup
-from simulator.scenario.schema import GilbertElliott
+from simulator.scenario.network import GilbertElliott
 
 #: An agent's uplink, and the factor on its latencies.
 UPLINK = np.dtype([("free", np.float64), ("factor", np.float64)], align=True)

@@ -21,7 +21,7 @@ from simulator.engines.events import DELIVER, DROP, MISS, SEND
 from simulator.engines.reference.journal import Journal
 from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
-from simulator.scenario.schema import GilbertElliott, RateDrop
+from simulator.scenario.network import GilbertElliott, RateDrop
 
 #: Among the events of one instant: halts come first, samples last.
 FIRST, LAST = EventPriority(-1), EventPriority(2)

@@ -1,0 +1,166 @@
+"""What can be wrong with a scenario whose blocks are right, each by itself."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from simulator.scenario.algorithm import Baseline
+from simulator.scenario.choice import kind_of
+from simulator.scenario.kinds import Metric, Problems
+from simulator.scenario.living import OnOff
+from simulator.scenario.network import RateDrop
+from simulator.scenario.places import BySite
+from simulator.scenario.stopping import MANY_AGENTS, MOST_SAMPLES
+
+if TYPE_CHECKING:
+    from simulator.scenario.schema import Scenario
+
+
+def problems_of(scenario: Scenario) -> Problems:
+    """The keys that don't go together, and why."""
+    return [
+        *[(f"graph.{key}", what) for key, what in scenario.graph.problems(scenario.task)],
+        *[(f"task.{key}", what) for key, what in scenario.task.problems()],
+        *_rule_problems(scenario),
+        *_stop_problems(scenario),
+        *_round_problems(scenario),
+        *_living_problems(scenario),
+        *_record_problems(scenario),
+    ]
+
+
+def _default(metric: type[Metric]) -> Metric:
+    """A metric with its default parameters."""
+    return metric.model_construct(kind=kind_of(metric))
+
+
+def _rule_problems(scenario: Scenario) -> Problems:
+    """Rules that can't do with the task's loss; budgets that must not be forgotten."""
+    private = getattr(scenario.algorithm, "privacy", None) is not None
+    if private and getattr(scenario.availability, "forget", False):
+        what = "an agent that forgets what it has spent would spend its budget again"
+        return [("availability.forget", f"{what}; with privacy it must be false")]
+    rule, loss = scenario.algorithm.rule, getattr(scenario.task, "loss", None)
+    if rule is None or loss is None or not rule.smooth_only or loss.curvature is not None:
+        return []
+    what = f"{rule.kind} needs a loss without kinks, like logistic or quadratic (got {loss.kind})"
+    return [("algorithm.kind", what)]
+
+
+def _stop_problems(scenario: Scenario) -> Problems:
+    """Metrics that cannot be measured on the task, or mean nothing where nobody sends."""
+    stop, algorithm = scenario.stop, scenario.algorithm
+    if stop.metric is None:
+        return []
+    if isinstance(algorithm, Baseline):
+        allowed = [kind for kind, metric in stop.known.items() if metric.of_baselines]
+        if stop.metric not in allowed:
+            what = f"{algorithm.kind} has no {stop.metric}; allowed: {', '.join(allowed)}"
+            return [("stop.metric", what)]
+        if isinstance(stop.below, str):
+            what = f"{algorithm.kind} has one sample and no start to take {stop.below} of"
+            return [("stop.below", f"{what}; give a number")]
+    problems = _default(stop.known[stop.metric]).problems(scenario.task)
+    return [("stop.metric", what) for _, what in problems]
+
+
+def _round_problems(scenario: Scenario) -> Problems:
+    """Synchronous rounds that would never end, or take no time at all."""
+    network, algorithm = scenario.network, scenario.algorithm
+    if algorithm.mode != "sync":
+        return []
+    problems = []
+    drop = network.drop
+    if isinstance(drop, RateDrop):
+        least = most = drop.rate
+    else:
+        least, most = sorted((drop.drop_good, drop.drop_bad))
+    if least == 1:
+        what = "every message is lost, so a synchronous round never ends; must be less than 1"
+        problems.append(("network.drop", what))
+    stop, longest = scenario.stop, _longest_round(scenario)
+    if longest == 0 and stop.communications is None:
+        what = (
+            "synchronous rounds without latency, bandwidth limit or computing time take no time, "
+            "so that the clock stands still; give one of them, or stop.communications"
+        )
+        problems.append(("algorithm.mode", what))
+    elif stop.time is not None and stop.communications is None and stands_still(longest, stop.time):
+        what = (
+            f"a synchronous round takes hardly ever more than {longest:.3g} s, by which the clock "
+            f"cannot advance up to stop.time, {stop.time:g} s; make rounds longer, or the run "
+            "shorter, or give stop.communications"
+        )
+        problems.append(("algorithm.mode", what))
+    after = network.timer
+    if most > 0 and math.isinf(after):
+        what = "what is lost must be sent again, or a round never ends: give a time"
+        problems.append(("network.retransmit_after", what))
+    elif stands_still(after, stop.time or longest):
+        what = (
+            f"{after:g} s is so short that the clock cannot advance by it after "
+            f"{stop.time or longest:g} s, and lost messages would be sent again for ever"
+        )
+        problems.append(("network.retransmit_after", what))
+    return problems
+
+
+def _living_problems(scenario: Scenario) -> Problems:
+    """Comings and goings with which a run would never end, and sites that nobody knows."""
+    network, stop, availability = scenario.network, scenario.stop, scenario.availability
+    problems = []
+    if scenario.algorithm.mode == "sync" and math.isinf(network.timer):
+        for key, given in (("availability", availability), ("partitions", network.partitions)):
+            if given:
+                what = f"what is lost must be sent again, or a round never ends: {key} needs a time"
+                problems.append(("network.retransmit_after", what))
+    if isinstance(availability, OnOff):
+        for name in ("on", "off"):
+            law = getattr(availability, name)
+            if stop.time is not None and stands_still(law.mean_value, stop.time):
+                what = f"so short that the clock cannot advance by it after {stop.time:g} s"
+                problems.append((f"availability.{name}", what))
+    elif availability is not None and stop.time is None and scenario.algorithm.mode == "async":
+        what = "with a trace all agents may be off for ever: give stop.time as well"
+        problems.append(("availability.kind", what))
+    if isinstance(network.latency, BySite) and scenario.sites is None:
+        problems.append(("network.latency", "needs sites, e.g. sites: {column: region}"))
+    for k, cut in enumerate(network.partitions):
+        if cut.groups == "by site" and scenario.sites is None:
+            what = "needs sites, e.g. sites: {random: 5}"
+            problems.append((f"network.partitions.{k}.groups", what))
+    return problems
+
+
+def stands_still(step: float, now: float) -> bool:
+    """Is ``now + step`` the same number as ``now``?"""
+    return now + step == now
+
+
+def _longest_round(scenario: Scenario) -> float:
+    """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
+    network, task = scenario.network, scenario.task
+    longest = 0.0
+    for law in (network.latency, scenario.compute.time):
+        factors = [getattr(law, "per_agent", None), getattr(law, "per_link", None)]
+        longest += law.rare_value * math.prod(f.rare_value for f in factors if f is not None)
+    if network.bandwidth is not None:
+        # Agents send one message after another; of files nothing is known yet, so much is allowed.
+        messages = MANY_AGENTS if task.count is None else task.count
+        numbers = MANY_AGENTS if task.numbers is None else task.numbers
+        longest += messages * (network.header + 4 * 8 * numbers) / network.bandwidth
+    return longest
+
+
+def _record_problems(scenario: Scenario) -> Problems:
+    """Samples so frequent that they would fill the memory before the run ends."""
+    stop, record = scenario.stop, scenario.record
+    for key, every, limit in (
+        ("every", record.every, stop.time),
+        ("every_communications", record.every_communications, stop.communications),
+    ):
+        if every is not None and limit is not None and limit / every > MOST_SAMPLES:
+            what = f"{limit:g}/{every:g} samples are too many; at most {MOST_SAMPLES:,} are allowed"
+            return [(f"record.{key}", what)]
+    return []

@@ -1,0 +1,103 @@
+"""The blocks ``clock``, ``network`` and ``compute`` of a scenario: who wakes when, and how long
+things take."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from agents.parameters import Probability, Strict, report
+from simulator.scenario.laws import Law
+from simulator.scenario.living import Cut, overlaps
+from simulator.scenario.quantities import BytesPerSecond, PositiveSeconds
+
+
+# Modes and kinds are compared on one scenario: hence keys of time and network that play no part
+# in a mode (the clock in rounds, retransmit_after in gossip) or for a baseline are allowed there.
+class Clock(Strict):
+    """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
+
+    rate: Law[Any]
+    """Ticks a second of each agent."""
+    peers: Literal["uniform", "weighted"] = "uniform"
+    """Neighbours are chosen with equal chances, or in proportion to the weights."""
+
+
+class GilbertElliott(Strict):
+    """Bursty loss: each directed link is a two-state Markov chain in continuous time."""
+
+    kind: Literal["gilbert_elliott"] = "gilbert_elliott"
+    mean_good: PositiveSeconds
+    """The mean time that a link stays good."""
+    mean_bad: PositiveSeconds
+    """The mean time that it stays bad."""
+    drop_good: Probability = 0.0
+    """The probability of loss while it is good."""
+    drop_bad: Probability = 1.0
+    """The probability of loss while it is bad."""
+
+
+class RateDrop(Strict):
+    """Every message is lost with the same probability, independently."""
+
+    kind: Literal["rate"] = "rate"
+    rate: Probability = 0.0
+    """The probability that a message is lost."""
+
+
+def _plain_is_rate(value: Any) -> Any:
+    """``0.1`` stands for ``{kind: rate, rate: 0.1}``."""
+    if isinstance(value, dict):
+        return {"kind": "rate", **value}
+    return value if isinstance(value, Strict) else {"kind": "rate", "rate": value}
+
+
+_Drop = Annotated[RateDrop | GilbertElliott, Field(discriminator="kind")]
+Drop = Annotated[_Drop, BeforeValidator(_plain_is_rate, json_schema_input_type=Probability | _Drop)]
+
+
+#: A time after which something is done again, or never.
+Timer = Annotated[
+    Annotated[Literal["never"], Tag("name")] | Annotated[PositiveSeconds, Tag("time")],
+    Discriminator(lambda value: "name" if value == "never" else "time"),
+]
+
+
+class Network(Strict):
+    """What happens to a message on its way."""
+
+    latency: Law[Any]
+    """How long a message is under way."""
+    drop: Drop = Field(default=0.0, validate_default=True)
+    """The probability that a message is lost, or a law of bursts."""
+    bandwidth: BytesPerSecond | None = None
+    """Bytes per second of an agent's uplink; null is unlimited."""
+    header: Annotated[int, Field(ge=0, le=10**9)] = 32
+    """Bytes of a message beside its numbers, which have 8 each."""
+    fifo: bool = False
+    """Do messages on a link arrive in the order in which they were sent?"""
+    retransmit_after: Timer = 1.0
+    """In rounds, what has not arrived so long after it left the uplink is sent again; never waits
+    for ever.  Gossip sends nothing again, and may have the key so that both modes can be compared
+    on one scenario."""
+    partitions: list[Cut] = Field(default=[])
+    """Times in which the network is in several parts."""
+
+    @model_validator(mode="after")
+    def _one_after_another(self) -> Self:
+        report([(f"partitions.{key}", what) for key, what in overlaps(self.partitions)])
+        return self
+
+    @property
+    def timer(self) -> float:
+        """``retransmit_after`` as a number: infinite for never."""
+        return math.inf if self.retransmit_after == "never" else self.retransmit_after
+
+
+class Compute(Strict):
+    """How long one solve takes."""
+
+    time: Law[Any]
+    """How long a solve takes."""
