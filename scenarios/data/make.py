@@ -40,7 +40,9 @@ class Points:
     X: np.ndarray
     y: np.ndarray
     W: csr_array
+    #: In the plane, in 100 km east and north; and on the globe, in degrees north and east.
     places: np.ndarray | None = None
+    degrees: np.ndarray | None = None
 
     def training(self, split: int) -> np.ndarray:
         """Which points are for training: split 0 is the one in the files."""
@@ -100,7 +102,9 @@ def radon(folder: Path) -> Radon:
     places = np.round(np.column_stack([east, lat]) * KM_PER_DEGREE / 100, 3)
     X = np.column_stack([np.ones(len(used)), floor])
     owner = np.array([number[keys[k]] for k in used])
-    return Radon(names, ["one", "floor"], owner, X, np.array(y), nearest(places, 5), places)
+    degrees = np.column_stack([lat, lon])
+    W = nearest(places, 5)
+    return Radon(names, ["one", "floor"], owner, X, np.array(y), W, places, degrees)
 
 
 def nearest(places: np.ndarray, k: int) -> csr_array:
@@ -151,7 +155,12 @@ def write(points: Points, folder: Path) -> None:
             numbers = ",".join(f"{value:g}" for value in (*points.X[k], points.y[k]))
             lines.append(f"{points.names[points.owner[k]]},{numbers}")
         (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (folder / "agents.txt").write_text("\n".join(points.names) + "\n", encoding="utf-8")
+    if points.degrees is None:
+        (folder / "agents.txt").write_text("\n".join(points.names) + "\n", encoding="utf-8")
+    else:
+        lines = [f"{n},{x:g},{y:g}" for n, (x, y) in zip(points.names, points.degrees, strict=True)]
+        text = "\n".join(["agent,latitude,longitude", *lines]) + "\n"
+        (folder / "agents.csv").write_text(text, encoding="utf-8")
     if points.places is not None:
         lines = [f"{n},{x:g},{y:g}" for n, (x, y) in zip(points.names, points.places, strict=True)]
         text = "\n".join(["agent,east,north", *lines]) + "\n"
