@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,3 +89,15 @@ def here(monkeypatch, capsys):
 
     yield call
     signal.signal(signal.SIGTERM, handler)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    """Writes a file, by default a scenario's."""
+
+    def write(content: str | bytes, name: str = "x.yaml") -> Path:
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
