@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from simulator import require_own_agents
@@ -18,6 +18,10 @@ _NOTHING = "nothing was written"
 
 #: What a signal does to us, and the exit code.
 _ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 143)}
+
+
+#: The signals that have come.
+_asked: list[int] = []
 
 
 class _Stopped(BaseException):
@@ -44,7 +48,22 @@ def _stop(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
         signal.setitimer(signal.ITIMER_REAL, 0.02)
     else:
+        _asked.append(number)
         raise _Stopped(number)
+
+
+@contextmanager
+def _signals_come_first() -> Iterator[None]:
+    """What is raised after a signal is its consequence: libraries may turn it into their own."""
+    try:
+        yield
+    except Exception as error:
+        if not _asked:
+            raise
+        stopped = _Stopped(_asked[0])
+        for note in getattr(error, "__notes__", []):
+            stopped.add_note(note)
+        raise stopped from error
 
 
 def _importing(frame: FrameType | None) -> bool:
@@ -66,6 +85,7 @@ def main() -> None:
 
     _show_warnings()
     try:
+        _asked.clear()
         _on_signals(_stop)
         code = _run_command()
         _no_more_signals()
@@ -83,9 +103,10 @@ def _run_command() -> int:
 
     name = options.name_commands(commands, sys.argv[0])
     try:
-        code = commands.main(prog_name=name, standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        with _signals_come_first():
+            code = commands.main(prog_name=name, standalone_mode=False)
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except SimulatorError as error:
         if options.debugging:
             traceback.print_exc()

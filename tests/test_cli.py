@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator.cli.commands import commands
+from simulator.errors import ScenarioError
 from tests.processes import Command
 
 ROOT = Path(__file__).parent.parent
@@ -186,6 +188,20 @@ def test_interruption_leaves_nothing_behind(tiny, sent, code):
     assert found == code, output
     assert "Traceback" not in output
     assert entries(tiny / "results") == set()
+
+
+@pytest.mark.parametrize("kind", [ValueError, ScenarioError, OSError])
+def test_a_signal_that_a_library_turns_into_its_own_error_is_still_one(here, monkeypatch, kind):
+    def converting(**_):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except BaseException as error:
+            raise kind("could not go on") from error
+
+    monkeypatch.setattr(commands, "main", converting)
+    done = here("list")
+    assert done.returncode == 143
+    assert done.stderr == "terminated; nothing was written\n"
 
 
 def test_validate_shows_all_errors_of_all_files(tiny, here):
