@@ -22,7 +22,7 @@ class Copies:
 
     def __init__(self, problem, start):
         self.W, self.c, self.solitary = problem.W.toarray(), problem.confidence, problem.solitary
-        self.Theta = {}
+        self.Theta, self.start = {}, start
         for i in range(problem.n):
             self.Theta[i, i] = 0 * self.solitary[i] if start == "zero" else self.solitary[i]
             for j in np.flatnonzero(self.W[i]):
@@ -37,6 +37,11 @@ class Copies:
 
     def introduce(self, i, j, model):
         self.Theta[i, j] = model
+
+    def forget(self, i):
+        """Back to the start, for which neighbours are taken to agree with the agent."""
+        own = 0 * self.solitary[i] if self.start == "zero" else self.solitary[i]
+        self.Theta |= {(i, int(j)): own for j in (i, *np.flatnonzero(self.W[i]))}
 
     def models(self):
         return np.array([self.Theta[i, i] for i in range(len(self.W))])
@@ -162,7 +167,7 @@ class Collaboration(oracles.ADMM):
 
     def __init__(self, problem, start, mu, rho, steps=0):
         super().__init__(problem, mu, rho, "own" if start == "hello" else start)
-        self.steps = steps
+        self.steps, self.start = steps, start
         if start == "zero":
             for i in range(problem.n):
                 self.Theta[i, i] = np.zeros(problem.p)
@@ -218,6 +223,14 @@ class Collaboration(oracles.ADMM):
     def introduce(self, i, j, model):
         self.Z[i, j, j] = model
 
+    def forget(self, i):
+        """Back to the start, for which neighbours are taken to agree with the agent."""
+        own = 0 * self.Theta[i, i] if self.start == "zero" else self.problem.solitary[i]
+        self.Theta[i, i] = own
+        for j in self.neighbours[i]:
+            for k in (i, j):
+                self.Z[i, j, k], self.Lambda[i, j, k] = own, 0 * own
+
 
 # --- laws -----------------------------------------------------------------------------------------
 def draw(law, rng):
@@ -248,6 +261,11 @@ class Simulation:
         self._draw_factors()
         self.now, self.queue, self.scheduled = 0.0, [], 0
         self.sent = self.delivered = self.dropped = self.stale = self.skipped = self.bytes = 0
+        self.missed = 0
+        # Who is on; what each computes until when; in rounds, who waits for its return to begin,
+        # and which messages wait until they can pass.
+        self.on, self.job = [True] * self.n, [None] * self.n
+        self.waiting, self.held = set(), {}
         self.uplink_free = [0.0] * self.n
         self.last_arrival = dict.fromkeys(self.links, 0.0)
         self.weather = {}  # the last state of a link, and when
@@ -290,7 +308,7 @@ class Simulation:
         self._sample(0.0)
         samples = 1
         while not self.over:
-            time = self.queue[0][0]
+            time = self.queue[0][0] if self.queue else math.inf
             while samples * every < min(time, end):
                 self._sample(samples * every)
                 samples += 1
@@ -306,7 +324,8 @@ class Simulation:
     def _sample(self, time):
         in_flight = sum(what == self._arrive for _, _, what, _ in self.queue)
         row = {"time": time, "communications": self.sent, "delivered": self.delivered}
-        row |= {"dropped": self.dropped, "in_flight": in_flight, "stale": self.stale}
+        row |= {"dropped": self.dropped, "missed": self.missed, "in_flight": in_flight}
+        row["stale"] = self.stale
         row |= {"skipped": self.skipped, "bytes": self.bytes}
         row["staleness"] = time - sum(self.copy_of.values()) / len(self.copy_of)
         self.rows.append(row)
@@ -323,7 +342,7 @@ class Simulation:
         self.bytes += size
         lost = self._lost(i, j)
         latency = draw(self.network.latency, self.streams.latency)
-        if lost:
+        if lost or self.parted(i, j):
             self.dropped += 1
             return departure
         arrival = departure + (latency * self.agent_factor[i]) * self.link_factor[i, j]
@@ -347,7 +366,14 @@ class Simulation:
         self.weather[i, j] = bad, self.now
         return rng.random() < (drop.drop_bad if bad else drop.drop_good)
 
+    def parted(self, i, j):
+        """Is what is sent between two agents now lost, whatever its luck?"""
+        return False
+
     def _arrive(self, message):
+        if not self.on[message.receiver]:
+            self.missed += 1
+            return
         self.delivered += 1
         if message.kind == "round":
             self._collect(message)
@@ -358,10 +384,14 @@ class Simulation:
 
     # --- gossip -----------------------------------------------------------------------------------
     def _start(self, i):
+        if self.on[i]:
+            self.say_hello(i)
+        self._wind(i)
+
+    def say_hello(self, i):
         if self.scenario.algorithm.start == "hello":
             for j in self.N[i]:
                 self._tell("hello", i, j, self.rule.models()[i])
-        self._wind(i)
 
     def _wind(self, i):
         gap = self.streams.clock.standard_exponential()
@@ -369,7 +399,7 @@ class Simulation:
 
     def _tick(self, i):
         u = self.streams.peers.random()
-        if self.N[i] and self.busy[i]:
+        if not self.on[i] or (self.N[i] and self.busy[i]):
             self.skipped += 1
         elif self.N[i]:
             j = self._peer(i, u)
@@ -418,7 +448,18 @@ class Simulation:
             then()
         else:
             self.busy[i] = True
-            self.at(self.now + time, done)
+            self.after(i, time, done)
+
+    def after(self, i, time, done):
+        """Agent i does something after computing for so long, unless that is interrupted."""
+        job = self.job[i] = SimpleNamespace(end=self.now + time, done=done)
+
+        def end():
+            if self.job[i] is job:
+                self.job[i] = None
+                done()
+
+        self.at(job.end, end)
 
     def _handle(self, message):
         if self.rule.protocol == "solve, then answer":
@@ -476,6 +517,8 @@ class Simulation:
     def _begin(self, i):
         if not self.N[i]:
             self._finished(i)
+        elif not self.on[i]:
+            self.waiting.add(i)
         elif self.rule.protocol == "solve, then answer":
             self._work(i, self._send_to_all)
         else:
@@ -491,7 +534,7 @@ class Simulation:
         if time == 0:
             done()
         else:
-            self.at(self.now + time, done)
+            self.after(i, time, done)
 
     def _send_to_all(self, i):
         self.outbox[i] = {j: self.rule.tell(i, j) for j in self.N[i]}
@@ -507,8 +550,19 @@ class Simulation:
             self.at(departure + self.network.retransmit_after, self._due, message)
 
     def _due(self, message):
-        if not message.arrived:
+        if not message.arrived and self.passes(message.sender, message.receiver):
             self._attempt(message)
+        elif not message.arrived:
+            self.held[message.sender, message.receiver] = message
+
+    def passes(self, i, j):
+        return self.on[i] and self.on[j] and not self.parted(i, j)
+
+    def retry(self, links):
+        """What was held up on these links goes on, where it can pass."""
+        for i, j in sorted(links):
+            if (i, j) in self.held and self.passes(i, j):
+                self._due(self.held.pop((i, j)))
 
     def _collect(self, message):
         if message.arrived:

@@ -20,10 +20,10 @@ from simulator.runs.plugins import load_plugins, schema_for
 from simulator.runs.result import COUNTS
 from simulator.runs.run import run, start_engine
 from simulator.seeds import Streams
-from tests import oracle_network
+from tests import oracle_living, oracle_network
 from tests.conftest import LINEAR, MEANS, build
 
-EXACT = ["time", *(name for name in COUNTS if name != "missed")]
+EXACT = ["time", *COUNTS]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
 PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
 
@@ -72,7 +72,7 @@ def scenario_of(base, **changes):
 
 
 def simulate(scenario):
-    """The run as tests/oracle_network.py has it."""
+    """The run as tests/oracle_network.py and tests/oracle_living.py have it."""
     streams = Streams(scenario.seed)
     problem, algorithm = build_problem(scenario, streams), scenario.algorithm
     if algorithm.kind == "mp":
@@ -92,7 +92,7 @@ def simulate(scenario):
         rule = oracle_network.Collaboration(
             problem, algorithm.start, algorithm.trade_off, algorithm.rho, steps
         )
-    return oracle_network.Simulation(scenario, problem, streams, rule).run()
+    return oracle_living.LivingSimulation(scenario, problem, streams, rule).run()
 
 
 def advance(scenario):
@@ -189,6 +189,36 @@ def test_resending(base, timer):
     changes = {"algorithm__mode": "sync", "network": network, "stop": {"communications": 150}}
     last = assert_as_simulated(scenario_of(base, **changes, seed=6))
     assert (last["stale"] > 0) == (timer in (0.1, 0.25))
+
+
+COMING_AND_GOING = {"kind": "on_off", "on": {"kind": "exponential", "mean": 1.5}, "off": 0.75}
+#: Agent 4 is back when what was sent to it before it left arrives: that is in time.
+TRACE = (
+    "agent,time,state\n0,0,off\n0,0.5,on\n4,0.6,off\n4,0.75,on\n4,0.8,off\n4,1,on\n3,1,off\n"
+    "1,2,off\n2,2,off\n3,2,on\n1,3.5,on\n2,4,on\n"
+)
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
+@pytest.mark.parametrize("start", ["own", "hello", "zero"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", ["mp", "admm", "drifting"])
+def test_comings_and_goings(base, mode, start, forget, tmp_path):
+    """With loss, computing that pauses and a partition; then by a trace, with many ties."""
+    if (mode, start) == ("sync", "hello"):
+        pytest.skip("gossip only")
+    network = {"latency": {"kind": "exponential", "mean": 0.2}, "drop": 0.2}
+    network |= {"retransmit_after": 0.5, "partitions": [{"from": 3, "until": 4, "groups": 2}]}
+    changes = {"clock": {"rate": 2.0}, "compute": {"time": 0.25}, "seed": 9}
+    changes |= {"algorithm__mode": mode, "algorithm__start": start}
+    by_law = COMING_AND_GOING | {"forget": forget}
+    last = assert_as_simulated(scenario_of(base, **changes, network=network, availability=by_law))
+    assert last["missed"] > 5
+    (tmp_path / "trace.csv").write_text(TRACE)
+    traced = {"kind": "trace", "file": str(tmp_path / "trace.csv"), "forget": forget}
+    network |= {"latency": 0.25, "fifo": True}
+    last = assert_as_simulated(scenario_of(base, **changes, network=network, availability=traced))
+    assert last["missed"] > 0
 
 
 FIELD = {
