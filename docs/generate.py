@@ -11,6 +11,13 @@ from simulator.shipped import examples
 from simulator.sweeps.schema import sweep_schema
 
 HERE = Path(__file__).parent
+IMAGES = HERE / "images" / "gallery"
+#: What ``gallery.py`` draws is shorter or smaller than shipped, where the picture shows the same.
+SHORTER: dict[str, dict[str, Any]] = {
+    "linear_classification": {"stop.time": 100},
+    "million": {"task.agents": 20_000},
+    "moons_knn": {"stop.communications": 400_000},
+}
 
 
 # --- reference ------------------------------------------------------------------------------------
@@ -130,16 +137,24 @@ def gallery() -> str:
         lines = path.read_text(encoding="utf-8").splitlines()
         comment = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
         told = " ".join(line for line in comment if "$schema" not in line)
-        sweep = any(line.startswith("base:") for line in lines)
+        sweep = is_sweep(path)
         command = "compare" if sweep else "run"
         parts += [f"## {name}", _as_text(told)]
         parts += [f"```sh\npython -m simulator {command} scenarios/{name}.yaml\n```"]
-        pictures = sorted((HERE / "images" / "gallery").glob(f"{name}-*.png"))
+        pictures = sorted(IMAGES.glob(f"{name}-*.png"))
         own = HERE / "images" / f"{name}.png"
         pictures += [own] if sweep and own.exists() else []
+        if pictures and name in SHORTER:
+            changed = " and ".join(f"`{key}: {value}`" for key, value in SHORTER[name].items())
+            parts += [f"The pictures are of a smaller run, with {changed}:"]
         places = [picture.relative_to(HERE).as_posix() for picture in pictures]
         parts += [f"![{name}](../{place})" for place in places]
     return "\n\n".join(parts) + "\n"
+
+
+def is_sweep(path: Path) -> bool:
+    """Is a shipped file one for ``sweep`` and ``compare``?"""
+    return "\nbase:" in path.read_text(encoding="utf-8")
 
 
 def _as_text(text: str) -> str:

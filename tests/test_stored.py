@@ -122,6 +122,28 @@ def test_tables_fit_and_cut_nothing():
     assert len(printed(columns[:2], 80)) == 3  # one table, with headings in one line
 
 
+def test_numbers_stand_at_the_right_and_words_at_the_left():
+    columns = [
+        Column("delay", ["5 ms", "100 ms"]),
+        Column("rule", ["mp", "2cd"]),
+        Column("final L2 error", ["never", "≥ 0.5 ± 1"]),
+        Column("runs", ["3", "12, 1 failed"]),
+        Column("none", ["", ""]),
+    ]
+    assert [line.rstrip() for line in printed(columns, 80)] == [
+        " delay  rule  final L2 error          runs  none",
+        "  5 ms  mp             never             3",
+        "100 ms  2cd        ≥ 0.5 ± 1  12, 1 failed",
+    ]
+    narrow = [columns[0], Column("communications to target", ["12", "345"])]
+    assert [line.rstrip() for line in printed(narrow, 18)] == [
+        "        communications",  # folded, and never cut
+        " delay       to target",
+        "  5 ms              12",
+        "100 ms             345",
+    ]
+
+
 def test_numbers_without_37_digits():
     assert [number(2.3e36), number(-1.5e12), number(12345.6), number(0.0123456)] == [
         *("2.3e36", "-1.5e12", "12,346", "0.01235"),

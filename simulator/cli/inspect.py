@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -221,13 +221,14 @@ def _print(what: Any) -> None:
 
 
 def _table(rows: pd.DataFrame, heads: dict[str, str]) -> Table:
+    from pandas.api.types import is_numeric_dtype
     from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in rows:
-        text = rows[name].dtype == object
-        table.add_column(heads.get(str(name), str(name)), justify="left" if text else "right")
+        side: Literal["left", "right"] = "right" if is_numeric_dtype(rows[name]) else "left"
+        table.add_column(heads.get(str(name), str(name)), justify=side)
     for row in rows.itertuples(index=False):
         table.add_row(*(escape(_cell(value)) for value in row))
     return table

@@ -39,8 +39,8 @@ def list_command(out: Path) -> None:
         return ["" if v is None else v if isinstance(v, str) else number(float(v)) for v in found]
 
     columns = [
-        Column("result", [str(Path(row["folder"]).relative_to(out)) for row in rows], right=False),
-        Column("what", [_what(row) for row in rows], right=False),
+        Column("result", [str(Path(row["folder"]).relative_to(out)) for row in rows]),
+        Column("what", [_what(row) for row in rows]),
         *(Column(name, shown(name)) for name in ("seed", "agents", "runs")),
         *(Column(name.replace("_", " "), shown(name)) for name in ("communications", *errors)),
     ]

@@ -128,7 +128,7 @@ def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     keys = [name for name in frontier.axes if name not in ("knob", "value")] + ["given"]
     rows = [row for _, row in points.iterrows()]
     columns = [
-        Column("value" if name == "given" else name, [str(row[name]) for row in rows], right=False)
+        Column("value" if name == "given" else name, [str(row[name]) for row in rows])
         for name in keys
     ]
     columns += [
@@ -157,9 +157,7 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     summary = sweep.summary
     keys = [*sweep.axes, *(["tuned"] if "tuned" in summary else [])]
     rows = [row for _, row in summary.head(_MOST_ROWS).iterrows()]
-    columns = [
-        Column(key, [_as_given(sweep, key, row[key]) for row in rows], right=False) for key in keys
-    ]
+    columns = [Column(key, [_as_given(sweep, key, row[key]) for row in rows]) for key in keys]
     timed = summary["time_to_target"].notna().any()
     # Distances and objectives say less than errors, where there are any.
     more = [name for name in sweep.metrics if name not in (*_HEADINGS, *_LESS)]
@@ -226,8 +224,10 @@ def show_claims(file: Path) -> None:
     """The verdicts on the paper's claims."""
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("holds", "measured", "95 % interval", "claim"):
-        table.add_column(heading)
+    table.add_column("holds")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table.add_column("claim")
     for _, row in pd.read_csv(file).iterrows():
         known = np.isfinite(row["low"])
         interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""

@@ -13,6 +13,8 @@ from rich.table import Table
 
 #: Between two columns.
 _GAP = 2
+#: ``12,345``, ``≥ 2.3e36 ± 1``, ``10 ms``, ``3, 1 failed``; and what stands where a number may.
+_NUMBER = re.compile(r"(≥ )?[-+]?(\d[\d,.]*(e-?\d+)?|inf|nan)%?,?( .*)?|never|")
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,11 @@ class Column:
 
     heading: str
     cells: Sequence[str]
-    right: bool = True
+
+    @property
+    def right(self) -> bool:
+        """Numbers stand below each other at the right, words at the left."""
+        return any(self.cells) and all(map(_NUMBER.fullmatch, self.cells))
 
     def width(self, folded: bool) -> int:
         """In characters."""
@@ -67,15 +73,18 @@ def _fold(heading: str) -> list[str]:
 
 
 def _table(columns: Sequence[Column], folded: bool, bold: int | None) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    for number, column in enumerate(columns):
-        heading = "\n".join(_fold(column.heading)) if folded else column.heading
-        right = column.right and number > 0
-        table.add_column(
-            escape(heading), justify="right" if right else "left", no_wrap=True, overflow="ignore"
-        )
-    for row in range(len(columns[0].cells)):
-        cells = [escape(column.cells[row]) for column in columns]
+    width = _total(columns, folded) - _GAP
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), width=width)
+    filled: list[list[str]] = []
+    for column in columns:
+        # Filled up here: rich does not justify what it must not cut.
+        width = column.width(folded)
+        fill = str.rjust if column.right else str.ljust
+        lines = _fold(column.heading) if folded else [column.heading]
+        heading = "\n".join(fill(line, width) for line in lines)
+        table.add_column(escape(heading), no_wrap=True, overflow="ignore")
+        filled.append([escape(fill(cell, width)) for cell in column.cells])
+    for row, cells in enumerate(zip(*filled, strict=True)):
         table.add_row(*cells, style="bold" if row == bold else None)
     return table
 

@@ -106,7 +106,7 @@ def _metrics_tables(metrics: dict[str, dict[str, float]], width: int) -> list[Ta
     measured = list(dict.fromkeys(name for row in metrics.values() for name in row))
     known = [name for name in _HEADINGS if name in measured]
     names = known + [name for name in measured if name not in known and name != "staleness"]
-    columns = [Column("models", list(metrics), right=False)]
+    columns = [Column("models", list(metrics))]
     for name in names:
         cells = [f"{row[name]:.6g}" if name in row else "" for row in metrics.values()]
         columns.append(Column(_HEADINGS.get(name, name.replace("_", " ")), cells))
