@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling, proximal
+from agents import compiling, kept_code, proximal
 from agents.losses.loss import curvatures, design
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
         compiling.Layout({"C": int}, {"constants": (float, ("C",))}),
         {label: each(name) for label, name in labels.items()},
         {label: f"f_{label}(Constants({parameters}), {pairs})" for label in labels},
-        compiling.source_of(loss),
+        kept_code.source_of(loss),
         {"Constants": namedtuple("Constants", [*fields, "end"])},
     )
 

@@ -10,10 +10,8 @@ A state's record holds its numbers and the addresses of its arrays (``Layout``);
 wrapper makes a named tuple of arrays from it, which is the ``s`` that the function sees, and
 turns an exception into a verdict, because there is nobody to catch it inside the loop.
 
-Numba's own cache compares the modification time of a function's file, and misses changes in the
-files of functions that it calls.  Here compiled code lies in a folder named by the hash of all
-sources that it may depend on.  With ``NUMBA_DISABLE_JIT=1`` nothing is compiled and the functions
-run as they stand.
+What was compiled is kept by ``agents.kept_code``.  With ``NUMBA_DISABLE_JIT=1`` nothing is compiled
+and the functions run as they stand.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -23,20 +21,15 @@ import ctypes
 import hashlib
 import os
 import re
-import shutil
 import sys
 import tempfile
 import warnings
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cache
-from importlib.util import MAGIC_NUMBER
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, cast
 
-import numba
 import numpy as np
 from numba import carray, cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
 from numba.core.errors import NumbaError, NumbaWarning
@@ -44,127 +37,12 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from agents import rule
+from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours
 
 #: Is anything compiled at all?
 JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
-#: Check every index in the engines and the built-in rules; plugins' are always checked.
-CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
-
-#: Folders of compiled code to keep.
-KEPT = 60
-
 #: What a pointer answers.
 FINE, FAILED, INEXACT = range(3)
-
-
-# --- the cache ----------------------------------------------------------------------------------
-#: The sources that all compiled code depends on, below the folder of the packages.
-_COMMON = (
-    "agents/compiling.py",
-    "agents/rule.py",
-    "agents/proximal.py",
-    "agents/attached.py",
-    "agents/losses/loss.py",
-    "simulator/engines/events.py",
-    "simulator/engines/watch.py",
-    "simulator/engines/reference/steps.py",
-    "simulator/engines/compiled/**/*.py",
-)
-#: What other modules' code depends on, by module: a plugin's files.
-SOURCES: dict[str, bytes] = {}
-
-
-@cache
-def _common() -> bytes:
-    digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
-    root = Path(__file__).resolve().parent.parent
-    for pattern in _COMMON:
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.read_bytes())
-    return digest.digest()
-
-
-def is_ours(thing: type) -> bool:
-    """Is this class one of the built-in ones?"""
-    return thing.__module__.startswith("agents.")
-
-
-def source_of(thing: type) -> bytes:
-    """What the compiled code of a class depends on, besides what all code does.
-
-    Its name is part of it: compiled code looks its module up by name, and several classes of one
-    file may have the same kind.
-    """
-    module, name = thing.__module__, f"{thing.__module__}.{thing.__qualname__}"
-    if module in SOURCES:
-        return name.encode() + SOURCES[module]
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if file is not None:
-        return name.encode() + Path(file).read_bytes()
-    codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
-    parts = [(code.co_name, code.co_code, code.co_consts, code.co_names) for code in codes]
-    return repr((name, parts)).encode()
-
-
-@cache
-def _cache_root() -> Path:
-    """The first place that can be written: beside the code, the user's cache, a temporary one."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    places = [Path(chosen)] if chosen else []
-    places += [Path(__file__).resolve().parent / "__pycache__", home]
-    for place in places:
-        folder = place / "murmuration"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=folder):
-                return folder
-        except OSError:
-            continue
-    folder = Path(tempfile.gettempdir()) / f"murmuration-cache-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    print(f"compiled code is kept in {folder}: no other place is writable", file=sys.stderr)
-    return folder
-
-
-@cache
-def cache_folder(content: bytes = b"") -> Path:
-    """Where code compiled from our sources and ``content`` is kept; old folders are removed."""
-    root = _cache_root()
-    folder = root / hashlib.sha256(_common() + content).hexdigest()[:20]
-    if folder.exists():
-        with suppress(OSError):
-            os.utime(folder)  # the oldest are those that were not used for longest
-        return folder
-    folder.mkdir(exist_ok=True)
-    for old in sorted(root.iterdir(), key=_age)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
-    _announce()
-    return folder
-
-
-@cache
-def _announce() -> None:
-    """Say once why nothing seems to happen; MURMURATION_QUIET=1 keeps silent."""
-    if not os.environ.get("MURMURATION_QUIET"):
-        print("compiling, once; this takes about half a minute …", file=sys.stderr)
-
-
-def _age(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:  # another process has just removed it
-        return 0.0
-
-
-@contextmanager
-def _cached_in(folder: Path) -> Iterator[None]:
-    settings: Any = config
-    before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = before
 
 
 _FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -192,7 +70,7 @@ def entry(function: Callable[..., Any]) -> Any:
     """A compiled function that Python calls; what it compiles to is kept."""
     if not JIT:
         return function
-    with _cached_in(cache_folder()):
+    with cached_in(cache_folder()):
         return njit(cache=True, boundscheck=CHECKED)(function)
 
 
@@ -435,7 +313,7 @@ class Functions:
         """The pointer of a function."""
         if label not in self._pointers:
             signature = types.int64(*[types.int64] * 5)
-            with _cached_in(self._folder), warnings.catch_warnings():
+            with cached_in(self._folder), warnings.catch_warnings():
                 warnings.simplefilter("ignore", NumbaWarning)
                 try:
                     compiled = cfunc(signature, cache=True)(getattr(self._module, f"p_{label}"))

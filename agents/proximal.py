@@ -16,283 +16,13 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from agents.compiling import FAILED, entry, invoke, kernel
+from agents.box import TOLERANCE, combine, dot, prox_box, solve_shifted
+from agents.compiling import FAILED, invoke, kernel
 
 Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
-#: Accuracy relative to the size of the terms that a stopping rule compares.
-TOLERANCE = 1e-12
-PASS_LIMIT = 10_000
 #: Newton's method solves the logistic step in about 10 iterations, 50 from very far away.
 NEWTON_LIMIT = 200
-#: Passes of coordinate descent before the first multiplier step and between two of them, and
-#: these steps' penalties in turn, relative to a/‖z‖².
-FIRST_PASSES = 100
-PASSES = 5
-PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
-MULTIPLIER_LIMIT = 50
-
-
-@kernel
-def _combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None:
-    """θ = v + Zᵀ dual / a."""
-    for j in range(len(v)):
-        theta[j] = v[j]
-    for k in range(len(dual)):
-        if dual[k] != 0.0:
-            weight = dual[k] / a
-            for j in range(len(v)):
-                theta[j] += weight * Z[k, j]
-
-
-@kernel
-def _dot(x: Floats, y: Floats) -> float:
-    # Four sums side by side: one alone would wait for each addition to finish.
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = len(x) - len(x) % 4
-    for j in range(0, whole, 4):
-        s0 += x[j] * y[j]
-        s1 += x[j + 1] * y[j + 1]
-        s2 += x[j + 2] * y[j + 2]
-        s3 += x[j + 3] * y[j + 3]
-    for j in range(whole, len(x)):
-        s0 += x[j] * y[j]
-    return (s0 + s1) + (s2 + s3)
-
-
-@kernel
-def prox_box(
-    Z: Floats,
-    gram: Floats,
-    t: Floats,
-    low: float,
-    high: float,
-    a: float,
-    v: Floats,
-    dual: Floats,
-    theta: Floats,
-) -> bool:
-    """Losses with a kink: b·L(θ) = Σ_k max over d in [low, high] of −d (z_k·θ − t_k).
-
-    The hinge loss has z = y x, t = 1 and the box [0, b], the absolute loss z = x, t = y and
-    [−b, b].  The dual is a quadratic program in a box, with gradient z_k·θ − t_k at
-    θ = v + Zᵀ dual / a.  Coordinate descent alone solves small agents' steps; where it is slow
-    (more points than dimensions, near-duplicates, large b/a) multiplier steps come in between.
-    Stopped on the projected gradient, which is in units of the margin.
-
-    ``gram`` is ZZᵀ, or (0, 0) where there are more points than dimensions: with it a change of
-    one coordinate costs O(m), without it O(p).
-    """
-    m = len(t)
-    squares = np.empty(m)
-    longest, offset = 0.0, 0.0
-    for k in range(m):
-        squares[k] = gram[k, k] if len(gram) else _dot(Z[k], Z[k])
-        longest = max(longest, math.sqrt(squares[k]))
-        offset = max(offset, abs(t[k]))
-        dual[k] = min(max(dual[k], low), high)
-    reach = math.sqrt(_dot(v, v))
-    gradients = np.empty(len(gram))
-    for sweep in range(1, PASS_LIMIT + 1):
-        if sweep % PASSES == 1:  # at the start, after a multiplier step, and against drift
-            _combine(Z, a, v, dual, theta)
-            for k in range(len(gram)):
-                gradients[k] = _dot(Z[k], theta) - t[k]
-        worst, size = 0.0, reach
-        for k in range(m):
-            gradient = gradients[k] if len(gram) else _dot(Z[k], theta) - t[k]
-            if squares[k] == 0.0:  # θ does not depend on this point
-                dual[k] = low if gradient > 0.0 else high
-                continue
-            old = dual[k]
-            new = min(max(old - gradient * a / squares[k], low), high)
-            if (gradient > 0.0 and old > low) or (gradient < 0.0 and old < high):
-                worst = max(worst, abs(gradient))
-            if new != old:
-                dual[k] = new
-                weight = (new - old) / a
-                if len(gram):
-                    for j in range(m):
-                        gradients[j] += weight * gram[k, j]
-                else:
-                    for j in range(len(theta)):
-                        theta[j] += weight * Z[k, j]
-            size += abs(new) * math.sqrt(squares[k]) / a
-        if worst <= TOLERANCE * (offset + longest * size):
-            _combine(Z, a, v, dual, theta)
-            return True
-        if len(gram):
-            _free_step(gram, low, high, a, gradients, dual)
-        if sweep >= FIRST_PASSES and sweep % PASSES == 0:
-            penalty = PENALTIES[sweep // PASSES % len(PENALTIES)] * a / longest**2
-            _combine(Z, a, v, dual, theta)
-            _multiplier_step(Z, t, low, high, a, v, penalty, dual, theta)
-    return False
-
-
-@kernel
-def _free_step(
-    gram: Floats, low: float, high: float, a: float, gradients: Floats, dual: Floats
-) -> None:
-    """Zero the gradient of all coordinates inside the box at once, if that keeps them inside.
-
-    Coordinate descent soon finds which coordinates those are, but then only creeps; this Newton
-    step, gram_FF δ = −a·gradient_F, arrives.
-    """
-    m = len(dual)
-    free = np.empty(m, np.int64)
-    f = 0
-    for k in range(m):
-        if low < dual[k] < high:
-            free[f] = k
-            f += 1
-    factor = np.empty((f, f))  # Cholesky's, then forward and backward substitution
-    step = np.empty(f)
-    for i in range(f):
-        total = -a * gradients[free[i]]
-        for j in range(i + 1):
-            entry = gram[free[i], free[j]]
-            for k in range(j):
-                entry -= factor[i, k] * factor[j, k]
-            if j < i:
-                factor[i, j] = entry / factor[j, j]
-                total -= factor[i, j] * step[j]
-            elif entry <= 1e-10 * gram[free[i], free[i]]:
-                return  # nearly dependent points: leave them to the other methods
-            else:
-                factor[i, i] = math.sqrt(entry)
-        step[i] = total / factor[i, i]
-    for i in range(f - 1, -1, -1):
-        for j in range(i + 1, f):
-            step[i] -= factor[j, i] * step[j]
-        step[i] /= factor[i, i]
-        if not low < dual[free[i]] + step[i] < high:
-            return
-    for i in range(f):
-        dual[free[i]] += step[i]
-        for k in range(m):
-            gradients[k] += step[i] / a * gram[free[i], k]
-
-
-@kernel
-def _multiplier_step(
-    Z: Floats,
-    t: Floats,
-    low: float,
-    high: float,
-    a: float,
-    v: Floats,
-    penalty: float,
-    dual: Floats,
-    theta: Floats,
-) -> None:
-    """One step of the method of multipliers: minimise the dual + ‖dual − old‖² / (2 penalty).
-
-    Solved in θ, where it is smooth: φ(θ) = (a/2)‖θ − v‖² + Σ_k ψ_k(z_k·θ − t_k), in which
-    −ψ_k' = d_k = clip(old_k − penalty·(z_k·θ − t_k)).  Newton's method, with an inexact search
-    for the zero of φ's monotone derivative along each direction.
-    """
-    m, p = Z.shape
-    old = dual.copy()
-    residual = np.empty(m)
-    rates = np.empty(m)
-    free = np.empty(m, np.int64)
-    for _ in range(MULTIPLIER_LIMIT):
-        gradient = a * (theta - v)
-        size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
-        f = 0
-        for k in range(m):
-            residual[k] = _dot(Z[k], theta) - t[k]
-            dual[k] = min(max(old[k] - penalty * residual[k], low), high)
-            if low < dual[k] < high:
-                free[f] = k
-                f += 1
-            for j in range(p):
-                gradient[j] -= dual[k] * Z[k, j]
-            size += abs(dual[k]) * math.sqrt(_dot(Z[k], Z[k]))
-        if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
-            break
-        direction = -_solve_shifted(Z, free[:f], np.full(f, penalty), a, gradient)
-        for k in range(m):
-            rates[k] = _dot(Z[k], direction)
-        descent = _dot(gradient, direction)
-        curve = a * _dot(direction, direction)
-        start = a * (_dot(theta, direction) - _dot(v, direction))
-        lower, upper, step = 0.0, 1.0, 1.0
-        for _ in range(60):
-            derivative = start + step * curve
-            for k in range(m):
-                d = old[k] - penalty * (residual[k] + step * rates[k])
-                derivative -= min(max(d, low), high) * rates[k]
-            if derivative > -0.1 * descent:
-                upper = step
-            elif derivative < 0.5 * descent and step < 1.0:
-                lower = step
-            else:
-                break
-            step = 0.5 * (lower + upper)
-        theta += step * direction
-    _combine(Z, a, v, dual, theta)
-
-
-@kernel
-def _solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient: Floats) -> Floats:
-    """(a I + Σ_k w_k z_k z_kᵀ)⁻¹ gradient over the given rows, in the smaller of the two spaces."""
-    f, p = len(rows), len(gradient)
-    if f == 0:
-        return gradient / a
-    if p <= f:
-        matrix = np.zeros((p, p))
-        for k in range(f):
-            z = Z[rows[k]]
-            for i in range(p):
-                for j in range(p):
-                    matrix[i, j] += weights[k] * z[i] * z[j]
-        for i in range(p):
-            matrix[i, i] += a
-        result = gradient.copy()
-        _solve_positive(matrix, result)
-        return result
-    # Woodbury's identity, scaled by the roots of the weights, which may be zero.
-    matrix = np.empty((f, f))
-    scaled = np.empty(f)
-    for k in range(f):
-        scaled[k] = math.sqrt(weights[k]) * _dot(Z[rows[k]], gradient)
-        for other in range(k + 1):
-            weight = math.sqrt(weights[k] * weights[other])
-            matrix[k, other] = weight * _dot(Z[rows[k]], Z[rows[other]])
-            matrix[other, k] = matrix[k, other]
-        matrix[k, k] += a
-    _solve_positive(matrix, scaled)
-    result = gradient.copy()
-    for k in range(f):
-        for j in range(p):
-            result[j] -= math.sqrt(weights[k]) * scaled[k] * Z[rows[k], j]
-    return result / a
-
-
-@kernel
-def _solve_positive(matrix: Floats, right: Floats) -> None:
-    """matrix⁻¹ right in place, by Cholesky's factorisation of a positive definite matrix.
-
-    Written out because LAPACK through Numba takes seconds to compile and is no faster at this size.
-    """
-    size = len(right)
-    for i in range(size):
-        for j in range(i + 1):
-            total = matrix[i, j]
-            for k in range(j):
-                total -= matrix[i, k] * matrix[j, k]
-            matrix[i, j] = math.sqrt(total) if i == j else total / matrix[j, j]
-    for i in range(size):
-        for k in range(i):
-            right[i] -= matrix[i, k] * right[k]
-        right[i] /= matrix[i, i]
-    for i in range(size - 1, -1, -1):
-        for k in range(i + 1, size):
-            right[i] -= matrix[k, i] * right[k]
-        right[i] /= matrix[i, i]
 
 
 # --- the loss of the agents whose data are ``agents.attached.Data`` ------------------------------
@@ -344,12 +74,12 @@ def prox_newton(
     rows = np.arange(m)
     weights, predictions, rates = np.empty(m), np.empty(m), np.empty(m)
     ahead, there = np.empty(m), np.empty(m)
-    _combine(X, a, v, dual, theta)
+    combine(X, a, v, dual, theta)
     for _ in range(NEWTON_LIMIT):
         gradient = a * (theta - v)
-        size = a * (math.sqrt(_dot(theta, theta)) + math.sqrt(_dot(v, v)))
+        size = a * (math.sqrt(dot(theta, theta)) + math.sqrt(dot(v, v)))
         for k in range(m):
-            predictions[k] = _dot(X[k], theta)
+            predictions[k] = dot(X[k], theta)
         slopes(d, predictions, y, dual)
         bends(d, predictions, y, weights)
         for k in range(m):
@@ -357,15 +87,15 @@ def prox_newton(
             weights[k] *= b
             for j in range(len(theta)):
                 gradient[j] -= dual[k] * X[k, j]
-            size += abs(dual[k]) * math.sqrt(_dot(X[k], X[k]))
-        if math.sqrt(_dot(gradient, gradient)) <= TOLERANCE * size:
+            size += abs(dual[k]) * math.sqrt(dot(X[k], X[k]))
+        if math.sqrt(dot(gradient, gradient)) <= TOLERANCE * size:
             return True
-        direction = -_solve_shifted(X, rows, weights, a, gradient)
+        direction = -solve_shifted(X, rows, weights, a, gradient)
         for k in range(m):
-            rates[k] = _dot(X[k], direction)
-        descent = _dot(gradient, direction)
-        curve = a * _dot(direction, direction)
-        start = a * (_dot(theta, direction) - _dot(v, direction))
+            rates[k] = dot(X[k], direction)
+        descent = dot(gradient, direction)
+        curve = a * dot(direction, direction)
+        start = a * (dot(theta, direction) - dot(v, direction))
         step = 1.0
         for _ in range(60):
             derivative = start + step * curve
@@ -424,7 +154,7 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     predictions, there = np.empty(len(y)), np.empty(len(y))
     for k in range(d.steps):
         for z in range(len(y)):
-            predictions[z] = _dot(X[z], theta)
+            predictions[z] = dot(X[z], theta)
         slopes(d, predictions, y, there)
         length = d.lengths[i] if d.lengths[i] > 0.0 else 2.0 / (a * (k + 2))
         for x in range(d.p):
@@ -442,7 +172,7 @@ def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
     X, y = d.points[low:high], d.targets[low:high]
     predictions, rates = np.empty(len(y)), np.empty(len(y))
     for z in range(len(y)):
-        predictions[z] = _dot(X[z], theta)
+        predictions[z] = dot(X[z], theta)
     slopes(d, predictions, y, rates)
     for x in range(d.p):
         out[x] = 0.0
@@ -458,46 +188,3 @@ def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
         for x in range(d.p):
             out[x] += rate * X[z, x]
     return True
-
-
-# --- solitary models of the absolute loss, all agents' points end to end --------------------------
-@entry
-def fit_absolute(
-    Z: Floats, y: Floats, offsets: Indices, models: Floats, reached: NDArray[np.bool_]
-) -> None:
-    """A minimiser of the absolute loss itself, by proximal points from 0 until they stand still.
-
-    The loss is polyhedral, so that happens after finitely many steps, the sooner the longer they
-    are; its nonzero subgradients are not arbitrarily small, so a point that hardly moves has
-    arrived.  With no more points than dimensions it is the shortest model that meets all of them.
-    ``reached`` is left False for agents whose points are so nearly dependent that it fails.
-    """
-    p = Z.shape[1]
-    no_gram = np.empty((0, 0))
-    for i in range(len(offsets) - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        points, targets = Z[own], y[own]
-        total, longest, offset = 0.0, 0.0, 0.0
-        for k in range(len(targets)):
-            length = math.sqrt(_dot(points[k], points[k]))
-            total, longest = total + length, max(longest, length)
-            offset = max(offset, abs(targets[k]))
-        if longest == 0.0 or offset == 0.0:  # 0 is a minimiser
-            reached[i] = True
-            continue
-        cautious = 0.1 * total * longest / offset  # a step goes up to 10 times the largest |y|/‖x‖
-        a = cautious
-        dual = np.zeros(len(targets))
-        theta = np.zeros(p)
-        last = math.inf
-        for _ in range(200):
-            solved = prox_box(points, no_gram, targets, -1.0, 1.0, a, theta, dual, models[i])
-            moved = math.sqrt(_dot(models[i] - theta, models[i] - theta))
-            for j in range(p):
-                theta[j] = models[i, j]
-            if solved and moved <= 1e-8 * (math.sqrt(_dot(theta, theta)) + offset / longest):
-                reached[i] = True
-                break
-            # Longer steps as long as it travels; back to short ones, which are more exact, after.
-            a = 0.5 * a if moved > 0.5 * last else min(cautious, 16.0 * a)
-            last = moved

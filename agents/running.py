@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling
+from agents import compiling, kept_code
 from agents.attached import Attached
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
@@ -74,7 +74,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
     return compiling.Functions(
-        f"rule_{rule.kind}", layout, functions, bodies, compiling.source_of(rule)
+        f"rule_{rule.kind}", layout, functions, bodies, kept_code.source_of(rule)
     )
 
 
@@ -136,7 +136,7 @@ class RunningRule:
         #: What a message holds, in numbers, and its shape.
         self.numbers = rule.vectors * p
         self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
-        if not compiling.is_ours(rule):
+        if not kept_code.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
         self.address = int(self.record.ctypes.data)

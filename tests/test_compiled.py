@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agents.compiling import entry, source_of
+from agents.compiling import entry
+from agents.kept_code import source_of
 from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS

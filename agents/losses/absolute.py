@@ -36,7 +36,7 @@ class Absolute(Kinked):
 
     def fit_all(self, X: Floats | None, y: Floats, offsets: Indices, ridge: float) -> Floats:
         """Minimisers of the loss itself, without the ridge."""
-        from agents.proximal import fit_absolute
+        from agents.box import fit_absolute
 
         points = design(X, y)
         models = np.zeros((len(offsets) - 1, points.shape[1]))

@@ -110,15 +110,15 @@ def _shown(reference: Reference) -> str:
 
 def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], dict[str, bytes]]:
     """The classes of a plugin with their families, and the files that its code comes from."""
-    from agents import compiling  # Numba, which only those who bring code need this early
+    from agents import kept_code  # Numba, which only those who bring code need this early
 
     if isinstance(reference, type):
         family = _family(reference)
         if family is None:
             raise SimulatorError(f"--plugin {name}: not a subclass of {_bases()}")
         if getattr(sys.modules.get(reference.__module__), "__file__", None) is None:
-            compiling.SOURCES[reference.__module__] = _typed_in(reference)
-        sources = {f"{name}.class": compiling.source_of(reference)}
+            kept_code.SOURCES[reference.__module__] = _typed_in(reference)
+        sources = {f"{name}.class": kept_code.source_of(reference)}
         return [(family, reference)], sources
     module, sources = (
         _import(str(reference), name)
@@ -133,7 +133,7 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
             if family is not None and discovery.kind_of(thing) is not None:
                 classes.append((family, thing))
     for thing_module in {thing.__module__ for _, thing in classes}:
-        compiling.SOURCES[thing_module] = content
+        kept_code.SOURCES[thing_module] = content
     if not classes:
         raise SimulatorError(
             f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"
