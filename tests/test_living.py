@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from agents.running import RunningRule
 from simulator import run
 from simulator.engines.presence import presence
 from simulator.errors import ScenarioError
@@ -343,6 +344,25 @@ def test_forgetting_has_a_floor_until_it_ends(base, tmp_path):
     floor = series.loc[100:295].min()
     assert floor > (1e3 if base is MEANS else 20) * series.iloc[-1]
     assert floor > 0.01 * series.iloc[0]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_where_a_proximal_step_starts_is_no_memory(loss, monkeypatch):
+    """Who forgets keeps the dual variables that its next step starts from; nobody can tell."""
+    changes = {"task__loss": loss, "availability": {**CHURN, "forget": True}}
+    kept = run(churning(LINEAR, **changes))
+    renew, starts = RunningRule.renew, []
+
+    def renew_all(self, i, links, fresh):
+        points = slice(*self.loss.data.offsets[i : i + 2])
+        starts.append(np.abs(self.loss.data.dual - fresh.loss.data.dual)[points].max(initial=0.0))
+        self.loss.data.dual[points] = fresh.loss.data.dual[points]
+        renew(self, i, links, fresh)
+
+    monkeypatch.setattr(RunningRule, "renew", renew_all)
+    cleared = run(churning(LINEAR, **changes))
+    assert max(starts) > 1e-3
+    np.testing.assert_allclose(kept.models, cleared.models, rtol=0, atol=1e-9)
 
 
 # --- mistakes -----------------------------------------------------------------------------------
