@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from scipy import stats
 from simulator import compare, frontier
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
+from simulator.report.sources import find
+from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import load_plugins
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
@@ -24,7 +27,7 @@ from simulator.sweeps.comparison import (
 )
 from simulator.sweeps.knobs import choose, paired_interval, plan_knobs
 from simulator.sweeps.plan import make_plan
-from simulator.sweeps.request import Request, read_request
+from simulator.sweeps.request import Request, as_file, read_request
 from simulator.sweeps.tables import _figures_of, geometric_mean, summary_table
 from tests.sweeping import ROOT, write_tiny
 
@@ -355,6 +358,8 @@ def test_tuning_from_end_to_end(tiny: Path):
     overrides = {"algorithm.mode": "sync", "network.retransmit_after": best}
     assert scenario.network == load_scenario(tiny, overrides).network
     assert not [note for note in result.notes if "untuned" in note]
+    again = compare(result.folder / "request.yaml", **how)  # options and all
+    assert again.folder == result.folder
 
 
 COST_NAMES = ("time", "communications")
@@ -424,6 +429,16 @@ worlds:
 """
 
 
+@pytest.mark.parametrize("name", ["frontier", "phase_diagram"])
+def test_a_request_as_a_file_asks_for_the_same(name, tmp_path):
+    asked = read_request(ROOT / "scenarios" / f"{name}.yaml")
+    file = tmp_path / "request.yaml"
+    file.write_text(as_file(asked, asked.name, tmp_path), encoding="utf-8")
+    again = read_request(file)
+    assert again.base.samefile(asked.base)
+    assert replace(again, base=asked.base, places={}) == replace(asked, places={})
+
+
 def test_worlds_are_overrides_with_a_name(tiny: Path):
     file = tiny.parent / "mine.yaml"
     file.write_text(WORLDS)
@@ -490,3 +505,5 @@ def test_a_frontier_from_end_to_end(tiny: Path):
     assert points["time"][1] < points["time"][0]
     assert points["communications"][1] > points["communications"][0]
     assert {path.name for path in result.folder.iterdir()} >= {"frontier.csv", "frontier.png"}
+    page = sweep_item(find(result.folder), key="p0", page=tiny.parent / "page.html", share=1).html
+    assert f"python -m simulator compare {result.folder / 'request.yaml'}<" in page

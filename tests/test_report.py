@@ -13,6 +13,7 @@ from PIL import Image
 
 from simulator import compare, sweep
 from simulator.engines.setup import prepare
+from simulator.report import animation
 from simulator.report import layout as layout_module
 from simulator.report import page as page_module
 from simulator.report.events import ARRIVED, LOST, Messages, read_batches, tell
@@ -253,12 +254,23 @@ def test_run_makes_a_page_and_a_baseline_has_one(tmp_path, here):
     assert "nobody sends anything" in page.read_text()
 
 
-def test_the_animation_moves(evil, tmp_path):
-    from simulator.report.animation import write_animation
-
+def test_the_animation_moves(evil, tmp_path, monkeypatch):
+    """As GIF and as animated PNG, which shows the last frame for longer, and begins again."""
     folder, result = evil
-    with Image.open(write_animation(folder, tmp_path / "moving.gif")) as picture:
-        assert picture.n_frames == len(result.trace)
+    drawn = animation._frames(result)
+    monkeypatch.setattr(animation, "_frames", lambda result: drawn)
+    for ending in ("gif", "png"):
+        place = animation.write_animation(folder, tmp_path / f"moving.{ending}")
+        with Image.open(place) as picture:
+            assert picture.is_animated
+            assert picture.n_frames == len(result.trace)
+            assert picture.info["loop"] == 0
+            shown = []
+            for number in range(picture.n_frames):
+                picture.seek(number)
+                shown.append((picture.convert("RGB").tobytes(), picture.info["duration"]))
+        assert [pixels for pixels, _ in shown] == [each.convert("RGB").tobytes() for each in drawn]
+        assert shown[-1][1] > shown[0][1] > 0
 
 
 # --- in a browser -------------------------------------------------------------------------------

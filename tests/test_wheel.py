@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -34,6 +35,19 @@ def test_everything_that_is_shipped_is_in_the_package():
 
 def _setup() -> str:
     return (ROOT / "setup.py").read_text(encoding="utf-8")
+
+
+def test_whatever_make_installs_is_pinned():
+    """All that is asked for by name; and by no two versions."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [project["dependencies"], *project["optional-dependencies"].values()]
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]
+    pins = dict(line.lower().split("==") for line in lines)
+    assert len(pins) == len(lines)
+    for text in (text.lower() for each in asked for text in each):
+        name, exact, version = re.fullmatch(r"([\w-]+)(?:(==)|>=)?([\w.]*)", text).groups()
+        assert name in pins, text
+        assert not exact or pins[name] == version
 
 
 def test_shipped_files_are_found_from_any_folder(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
 
-from simulator.figures.style import BLUE, GREY, ORANGE
+from simulator.figures.style import BLUE, GREY, ORANGE, wrapped
 from simulator.problem.problem import Floats, Problem
 
 #: Agents that a picture shows at most.
@@ -40,7 +40,7 @@ def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]
                 s=_size(figure, len(axes), len(vectors) // step),
                 marker=marker,
                 edgecolors="black",
-                linewidths=0.25,
+                linewidths=0.25 if len(vectors) // step < 1000 else 0,  # edges would hide them
             )
         _bare(axis, title)
         axis.set_aspect("equal")
@@ -74,7 +74,7 @@ def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Float
         )
         _bare(axis, title)
     bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
-    bar.set_label(what)
+    bar.set_label(wrapped(what, 0.5 * figure.get_figheight()))
 
 
 def layout(problem: Problem) -> Floats | None:

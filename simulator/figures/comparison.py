@@ -11,19 +11,22 @@ import pandas as pd
 from matplotlib import colormaps, rc_context
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from simulator.figures.frontier import costs_axes, frontier_line
 from simulator.figures.run import AXES
 from simulator.figures.style import (
     BLUE,
+    COUNTS,
     GREY,
     LOOKS,
     ORANGE,
     PLAIN,
     Look,
     keep,
+    legend_below,
     line_looks,
+    log_scale,
     shown_value,
     value_ticks,
 )
@@ -66,12 +69,12 @@ def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[st
     metric = shown_metric(comparison, look)
     if not keys and metric is not None:
         rows = 2 + (comparison.tuning is not None) if look.narrow else 1
-        figure = look.picture(0.9 + (1.5 if look.narrow else 2.1) * rows)
+        figure = look.picture(1.2 + (1.5 if look.narrow else 2.1) * rows)
         _all_sides(figure, comparison, metric, look)
         yield "comparison", figure
     elif len(keys) == 1:
         rows = len(panels) if look.narrow else 1
-        figure = look.picture(0.5 + (1.9 if look.narrow else 2.4) * rows)
+        figure = look.picture(0.7 + (1.9 if look.narrow else 2.4) * rows)
         _speedup_lines(figure, comparison, keys[0], panels, look)
         yield "speedup", figure
     elif len(keys) == 2:
@@ -122,13 +125,13 @@ def _all_sides(figure: Figure, comparison: Comparison, metric: str, look: Look) 
             axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
         if _needs_log(comparison, x):
             axis.set_xscale("log")
-            axis.xaxis.set_major_formatter(PLAIN)
         else:
             axis.locator_params(axis="x", nbins=5)
+        axis.xaxis.set_major_formatter(COUNTS if x == "communications" else PLAIN)
         axis.set_xlabel(text)
         if look.narrow or axis is grid[0]:
             axis.set_ylabel(metric_words(comparison, metric, look))
-    grid[0].legend(title=look.words(key))
+    legend_below(figure, grid[0], look.words(key))
     if tuned:
         _tried(grid[2], comparison)
     between = "\n" if look.narrow else "; "
@@ -168,14 +171,14 @@ def _tuning_picture(comparison: Comparison, look: Look) -> Figure:
     keys = [key for key in comparison.axes if key not in ("world", side)]
     groups = list(table.groupby(by, sort=False))
     shape = (len(groups), 1) if look.narrow else (1, len(groups))
-    figure = look.picture(0.6 + (2.0 if look.narrow else 2.4) * shape[0])
+    figure = look.picture(0.8 + (2.0 if look.narrow else 2.4) * shape[0])
     axes = figure.subplots(*shape, squeeze=False, sharey=True).ravel()
     told: list[str] = []
     for axis, (names, own) in zip(axes, groups, strict=True):
         told = _tuning_panel(axis, own, keys, look, 0.8 * look.width / shape[1])
         axis.set_title(", ".join(look.side(side, name) for name in names))
     if told:
-        axes[0].legend(title=", ".join(map(look.words, told)))
+        legend_below(figure, axes[0], ", ".join(map(look.words, told)))
     axes[0].set_ylabel("time to target (s)")
     caption(figure, comparison, "every value tried on held-out seeds; filled: taken")
     return figure
@@ -203,9 +206,7 @@ def _tuning_panel(
         for chosen, fill in ((own["taken"], colour), (~own["taken"], "white")):
             points = x[chosen.to_numpy()], own["time"][chosen]
             axis.plot(*points, "o", markeredgecolor=colour, markerfacecolor=fill, zorder=3)
-    axis.set_yscale("log")
-    axis.yaxis.set_major_formatter(PLAIN)
-    axis.yaxis.set_minor_formatter(NullFormatter())
+    log_scale(axis)
     value_ticks(axis, [str(value) for value in values], room)
     axis.set_xlabel(look.words(str(table["knob"].iloc[0])))
     return told
@@ -236,9 +237,7 @@ def _speedup_lines(
                 place = {"textcoords": "offset points", "fontsize": 6.5, "color": colour}
                 axis.annotate(text, (position, value), (0, 6), ha="center", **place)
         axis.axhline(1.0, color=GREY, linestyle=":")
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(PLAIN)
-        axis.yaxis.set_minor_formatter(NullFormatter())
+        log_scale(axis)
         axis.margins(x=0.14 if look.narrow else 0.08, y=0.15)  # room for the numbers
         value_ticks(axis, [shown(v) for v in comparison.axes[key]], 0.8 * look.width / shape[1])
         axis.set_xlabel(look.words(key))
@@ -247,7 +246,7 @@ def _speedup_lines(
     other = second if len(comparison.vary[1]) == 2 else "the other"
     side = comparison.vary[0]
     axes[0].set_ylabel(f"{look.side(side, other)} / {look.side(side, first)}")
-    axes[0].legend()
+    legend_below(figure, axes[0])
     seeds = comparison.runs["seed"].nunique()
     what = f"geometric mean and 95 % interval over {seeds} seeds" if seeds > 1 else ""
     caption(figure, comparison, what)

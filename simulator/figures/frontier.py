@@ -11,9 +11,9 @@ import pandas as pd
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from simulator.figures.style import LOOKS, Look, keep, title
+from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, keep, title
 from simulator.figures.sweep import select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label
@@ -146,13 +146,7 @@ def costs_axes(axis: Any) -> None:
     for side in (axis.xaxis, axis.yaxis):
         side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         side.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_major_formatter(FuncFormatter(_thousands))
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_major_formatter(COUNTS)
+    axis.yaxis.set_major_formatter(PLAIN)
     axis.set_xlabel("communications to target (messages sent)")
     axis.set_ylabel("time to target (s)")
-
-
-def _thousands(value: float, _: Any) -> str:
-    if value >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"

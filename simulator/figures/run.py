@@ -12,12 +12,14 @@ from simulator.errors import ScenarioError
 from simulator.figures.agents import layout, model_panels, moon_panels, targets_and_links
 from simulator.figures.style import (
     BLUE,
+    COUNTS,
     GREEN,
     GREY,
     ORANGE,
     STYLE,
     Look,
     keep,
+    legend_below,
     log_scale,
     title,
 )
@@ -49,12 +51,12 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
     names = shown_metrics(result, look)
     if len(result.trace) > 1:
         rows = len(names) * (2 if look.narrow else 1)
-        figure = look.picture(0.6 + (1.45 if look.narrow else 1.75) * rows)
+        figure = look.picture(0.8 + (1.45 if look.narrow else 1.75) * rows)
         _errors(figure, result, names, look)
         yield "error", figure
     task = result.scenario.task
     if isinstance(task, MeanEstimation):
-        figure = look.picture(2.6 if look.narrow else 1.5)
+        figure = look.picture(2.1 if look.narrow else 1.25)
         assert result.problem.vectors is not None
         one = [(stage, models[:, 0]) for stage, models in _stages(result)]
         moon_panels(figure, result.problem.vectors, one)
@@ -105,8 +107,10 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
                 if level > 0:
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
             if not known[name].grows and (trace[name] > 0).all():
-                log_scale(axis, trace[name])
+                log_scale(axis)
             axis.locator_params(axis="x", nbins=5)
+            if x == "communications":
+                axis.xaxis.set_major_formatter(COUNTS)
             if look.narrow or row == len(names) - 1:
                 axis.set_xlabel(text)
             axis.set_ylabel(look.metric_label(name, labels))
@@ -118,17 +122,18 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
             axes[1].sharey(axes[0])
             axes[1].set_ylabel("")
             axes[1].tick_params(labelleft=False)
-    grid[0, 0].legend(loc="best")
+    legend_below(figure, grid[0, 0])
     title(figure, _title(result))
 
 
 def _stages(result: Result) -> list[tuple[str, Floats]]:
     """True, solitary, final and best models, as far as they are known."""
     problem = result.problem
+    time = result.summary["simulated_time"]
     stages: list[tuple[str, Floats | None]] = [
         ("true means" if problem.data.X is None else "true models", problem.targets),
         ("solitary models", problem.solitary),
-        (f"models at {result.summary['simulated_time']:.4g} s", result.models),
+        (f"models at {time:,.0f} s" if time >= 1000 else f"models at {time:.4g} s", result.models),
         ("optimum", result.optimum),
     ]
     return [(stage, models) for stage, models in stages if models is not None]

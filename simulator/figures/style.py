@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from simulator.errors import ScenarioError
 
@@ -71,6 +71,16 @@ _WORDS = {
 _SIDES = {("algorithm.mode", "async"): "gossip", ("algorithm.mode", "sync"): "rounds"}
 #: 0.01 and 1e-05 rather than mathematics, which the style leaves unparsed.
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
+
+
+def _thousands(value: float, _: Any = None) -> str:
+    if abs(value) >= 1e6:
+        return f"{value / 1e6:g}M"
+    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
+
+
+#: Messages: 200k and 1.5M.
+COUNTS = FuncFormatter(_thousands)
 
 
 class Picture(Figure):
@@ -184,13 +194,40 @@ def shown_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def log_scale(axis: Any, values: Any) -> None:
-    """A logarithmic y axis in plain numbers; where they span little, with 2 and 5 in between."""
+def log_scale(axis: Any) -> None:
+    """A logarithmic y axis in plain numbers."""
     axis.set_yscale("log")
-    if np.nanmax(values) < 50 * np.nanmin(values):
-        axis.yaxis.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_locator(LogTicks())
     axis.yaxis.set_major_formatter(PLAIN)
     axis.yaxis.set_minor_formatter(NullFormatter())
+
+
+class LogTicks(LogLocator):
+    """Three round numbers at least, however little an axis spans, and seven or so at most."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        """The ticks between two values, and those just beyond."""
+        low, high = sorted((vmin, vmax))
+        if low <= 0:
+            return super().tick_values(vmin, vmax)
+        powers = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
+        tens = 10.0 ** powers[:: -(-len(powers) // 7)]
+        for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 5, 7)):
+            ticks = np.outer(tens, steps).ravel()
+            if np.count_nonzero((low <= ticks) & (ticks <= high)) >= 3:
+                return ticks
+        return MaxNLocator(4).tick_values(low, high)
+
+
+def legend_below(figure: Figure, axis: Any, name: str | None = None) -> None:
+    """What the lines of an axis are, below all panels, where no line can run through it."""
+    handles, texts = axis.get_legend_handles_labels()
+    if not handles:
+        return
+    size = rcParams["legend.fontsize"]
+    widest = 0.6 * size * max(map(len, texts)) + 5 * size  # points: the text, and its line
+    columns = max(1, min(len(texts), int(72 * figure.get_figwidth() / widest)))
+    figure.legend(handles, texts, title=name, loc="outside lower center", ncols=columns)
 
 
 def line_looks(values: Sequence[Any]) -> list[tuple[Any, Any]]:

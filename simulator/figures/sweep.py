@@ -16,10 +16,12 @@ from matplotlib.ticker import NullFormatter
 from simulator.errors import ScenarioError
 from simulator.figures.run import AXES, SHOWN
 from simulator.figures.style import (
+    COUNTS,
     GREY,
     PLAIN,
     Look,
     keep,
+    legend_below,
     line_looks,
     log_scale,
     shown_value,
@@ -56,7 +58,7 @@ def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
     if len(keys) <= 2 and lines <= _MOST_LINES and metric in sweep.curves:
         panels = len(sweep.axes[keys[1]]) if len(keys) == 2 else 1
         rows = panels * (2 if look.narrow else 1)
-        figure = look.picture(0.5 + (1.5 if look.narrow else 1.9) * rows)
+        figure = look.picture(0.8 + (1.5 if look.narrow else 1.9) * rows)
         _curve_panels(figure, sweep, metric, keys, look)
         yield "curves", figure
     if len(keys) == 2:
@@ -126,14 +128,14 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str], lo
                 band(axis, curve, metric, colour, style, text)
             stage_lines(axis, select(sweep.runs, here), metric)
             axis.locator_params(axis="x", nbins=5)
+            if x == "communications":
+                axis.xaxis.set_major_formatter(COUNTS)
         axes[0].set_ylabel(metric_words(sweep, metric, look))
         if look.narrow:
             axes[1].set_ylabel(metric_words(sweep, metric, look))
         if len(keys) == 2:
             axes[0].set_title(f"{look.words(keys[1])}: {label(row)}", loc="left")
-    if keys or panels[0][0].get_legend_handles_labels()[1]:
-        what = look.words(keys[0]) if keys else None
-        panels[0][0 if look.narrow else 1].legend(title=what)
+    legend_below(figure, panels[0][0], look.words(keys[0]) if keys else None)
     caption(figure, sweep)
 
 
@@ -171,7 +173,7 @@ def scale(axis: Any, sweep: Sweep, metric: str) -> None:
     values = sweep.curves[metric].to_numpy(dtype=float)
     grows = sweep.metrics.get(metric, ("", False))[1]
     if not grows and np.nanmin(values) > 0:
-        log_scale(axis, values)
+        log_scale(axis)
 
 
 def metric_words(sweep: Sweep, metric: str, look: Look) -> str:

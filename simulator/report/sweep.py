@@ -288,7 +288,12 @@ def _command(
     kind: str,
     vary: str | None,
 ) -> str:
-    """The command that repeats it, from the scenario of its first run, where keys say it all."""
+    """The command that repeats it, by its request or else from the scenario of its first run."""
+    name = "compare" if vary else "sweep"
+    request = source.folder / "request.yaml"
+    if request.is_file():
+        plugins = [f" --plugin {shlex.quote(each)}" for each in source.manifest.get("plugins", ())]
+        return f"python -m simulator {name} {shlex.quote(str(request))}{''.join(plugins)}"
     named = runs["folder"].dropna()
     if not len(named):
         return "every run failed, and there is no scenario to begin from"
@@ -297,7 +302,7 @@ def _command(
     special = kind == "frontier" or "world" in axes or "tuned" in runs
     if special or any(key.startswith("$") for key in axes):
         return f"python -m simulator run {shlex.quote(scenario)}    # its first run"
-    parts = ["python -m simulator", "compare" if vary else "sweep", shlex.quote(scenario)]
+    parts = ["python -m simulator", name, shlex.quote(scenario)]
     for key, values in axes.items():
         option = "--vary" if key == vary else "--set"
         parts += [option, shlex.quote(f"{key}={','.join(map(str, values))}")]

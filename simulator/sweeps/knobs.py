@@ -95,7 +95,7 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
             f"{request.max_runs:,} are made, unless --max-runs says more"
         )
     names: Grid = {name: [] for name in (*axes, request.vary[0], "knob", "value")}
-    plan = Plan(request.name or runs[0].scenario.name, names, every, target)
+    plan = Plan(request.name or runs[0].scenario.name, names, every, target, request)
     return KnobPlan(plan, request.vary[0], of_cell, left_out)
 
 

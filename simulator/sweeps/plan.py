@@ -61,6 +61,8 @@ class Plan:
     axes: Grid
     runs: list[PlannedRun]
     target: TargetLevel | None
+    #: What it is the plan of.
+    request: Request
 
     @property
     def combinations(self) -> list[dict[str, Any]]:
@@ -117,7 +119,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     ]
     refuse_duplicates(runs)
     every = [seeded for run in runs for seeded in with_seeds(run, request.seeds, seeds)]
-    return Plan(request.name or loaded[0].name, axes, every, target)
+    return Plan(request.name or loaded[0].name, axes, every, target, request)
 
 
 def combinations(

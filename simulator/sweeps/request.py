@@ -20,6 +20,7 @@ A sweep file says what ``--set`` and the other options say::
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -176,6 +177,31 @@ def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
         for side, block in given.items()
         for key, values in block.items()
     }
+
+
+# --- writing ------------------------------------------------------------------------------------
+def as_file(request: Request, name: str, folder: Path) -> str | None:
+    """A sweep file for ``folder`` that asks for the same; None where no file has the base."""
+    if not isinstance(request.base, Path):
+        return None
+
+    def blocks(knobs: Knobs) -> dict[str, Any]:
+        return {side: {key: values} for side, (key, values) in knobs.items()}
+
+    given = {
+        "base": os.path.relpath(request.base.absolute(), folder.absolute()),
+        "name": name,
+        "grid": request.grid,
+        "worlds": dict(request.worlds),
+        "vary": request.vary and dict([request.vary]),
+        "tune": request.tune and {**blocks(request.tune), "budget": request.budget},
+        "frontier": request.frontier and blocks(request.frontier),
+        "target": request.target,
+        "seeds": request.seeds,
+    }
+    return yaml.safe_dump(
+        {key: value for key, value in given.items() if value}, sort_keys=False, allow_unicode=True
+    )
 
 
 # --- reading ------------------------------------------------------------------------------------

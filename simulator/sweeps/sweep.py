@@ -27,7 +27,7 @@ from simulator.store.store import (
     write_manifest,
 )
 from simulator.sweeps.plan import Plan
-from simulator.sweeps.request import Request, label, read_request
+from simulator.sweeps.request import Request, as_file, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
 from simulator.sweeps.workers import crew_for, require_travel, tied_here
@@ -167,11 +167,18 @@ def write_tables(
     more: dict[str, Any] | None = None,
     **frames: pd.DataFrame,
 ) -> None:
-    """Every table as CSV, and what made them; with ``more`` for those who read them again."""
+    """Every table as CSV, and what made them; with ``more`` for those who read them again.
+
+    ``request.yaml`` is a sweep file that asks for all of it again.
+    """
     frames = {"runs": result.runs, "summary": result.summary, **frames}
     for name, frame in frames.items():
         frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
     plan = computed.plan
+    plugins = plan.runs[0].scenario.plugins
+    asked = as_file(plan.request, plan.name, result.folder)
+    if asked is not None:
+        (folder / "request.yaml").write_text(asked, encoding="utf-8")
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "results_version": RESULTS_VERSION,
@@ -179,6 +186,7 @@ def write_tables(
         "what": what,
         **(more or {}),
         "metrics": result.metrics,
+        "plugins": list(plugins.references) if plugins else [],
         "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
         "runs": [place.name for place in computed.folders],
         "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
