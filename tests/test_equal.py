@@ -22,7 +22,7 @@ from tests.sweeping import write_tiny
 
 TINY = """\
 name: tiny
-task: {kind: linear_classification, agents: 6, dimension: 3, loss: logistic, test_per_agent: 20}
+task: {kind: linear_classification, agents: 6, dimension: 3, loss: logistic, test_points: 20}
 graph: {kind: angular_kernel, sigma: 1}
 algorithm: {kind: djam, mu: 0.1}
 network: {latency: 50 ms}
