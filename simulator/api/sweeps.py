@@ -73,7 +73,7 @@ class Comparison(_Loaded, comparisons.Comparison):
     def title(self) -> str:
         """What was compared, and what came of it."""
         first = comparisons.speedup_text(self.speedup.iloc[0]) if len(self.speedup) == 1 else ""
-        what = first or f"{len(self.speedup)} speed-ups over {self.vary[0]}"
+        what = first or f"{len(self.vary[1])} values of {self.vary[0]}"
         return f"Comparison {self.name}: {what}"
 
     def table(self) -> pd.DataFrame:

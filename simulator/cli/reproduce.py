@@ -36,9 +36,9 @@ def reproduce_command(
     """Reproduce experiments of the paper: tables, figures and the verdict on its claims.
 
     EXPERIMENTS are `all` or some of: fig1, fig2-left, fig2-middle, fig2-right, fig3-left,
-    fig3-middle, fig3-right, fig4, fig5, theorem1, theory, tuning, choices, beyond, claims. Files go
-    to paper/ below --out (paper/quick/ with --quick), with a README.md that shows them all. What is
-    computed is stored, so that an interrupted reproduction goes on where it was.
+    fig3-middle, fig3-right, fig4, fig5, theorem1, theory, tuning, choices, beyond, private,
+    claims. Files go to paper/ below --out (paper/quick/ with --quick), with a README.md that shows
+    them all. What is computed is stored, so that an interrupted reproduction goes on where it was.
 
     \b
     Examples:

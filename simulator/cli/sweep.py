@@ -148,7 +148,8 @@ def sweep_command(
 @click.option(
     "--target",
     metavar="METRIC=LEVEL",
-    help="What both sides are to reach, e.g. l2_error=0.05. [distance=1%, of the start's]",
+    help="What all sides are to reach, e.g. l2_error=0.05; none: each run goes on to its limit. "
+    "[distance=1%, of the start's]",
 )
 @click.option("--limit-time", metavar="TIME", help="Give up after this simulated time, e.g. 1 h.")
 @click.option(
@@ -181,6 +182,7 @@ def compare_command(
       python -m simulator compare scenarios/phase_diagram.yaml
       python -m simulator compare scenarios/moons.yaml --set network.latency.sigma=0,1,2 --seeds 5
       python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.85
+      python -m simulator compare my.yaml --vary "algorithm={kind: mp},{kind: djam}" --target none
       python -m simulator compare my.yaml --tune sync:network.retransmit_after="100 ms,1 s,never"
       python -m simulator compare my.yaml --frontier --seeds 10
     """

@@ -21,7 +21,7 @@ from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.plan import Plan
-from simulator.sweeps.request import label, tabled
+from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Computed, Sweep
 from simulator.sweeps.work import Progress
 
@@ -35,6 +35,8 @@ _HEADINGS = {
     "test_error": "final test error",
     "distance": "final distance",
 }
+#: What may be equal, in words.
+_EQUAL = {"communications": "messages", "bytes": "bytes", "time": "seconds"}
 #: What a table leaves out where it has all of the above to show.
 _LESS = ("objective", "gap", "staleness")
 _MOST_ROWS = 40
@@ -114,11 +116,38 @@ def show_comparison(comparison: Comparison, computed: Computed | None) -> None:
             if row[name]
         ]
         console.print(escape("; ".join([f"{where}: {text}" if where else text, *left_out])))
+    _print_at_equal(console, comparison, keys)
     if comparison.runs["target_checked"].eq("at samples").any():
         console.print("note: the target is checked at samples; times are no finer than those")
     for note in comparison.notes:
         console.print(escape(f"note: {note}"))
     _close(console, comparison, computed)
+
+
+def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -> None:
+    """What sides have at equal budgets; where modes are compared, the ratios say enough."""
+    table = comparison.at_equal
+    if table.empty or comparison.vary[0] == "algorithm.mode":
+        return
+    target = comparison.runs["target"].dropna()
+    wanted = [*target.unique(), *_HEADINGS, *table["metric"]]
+    metric = next(name for name in wanted if (table["metric"] == name).any())
+    shown = table[table["metric"] == metric]
+    first = shown[shown["equal"] == shown["equal"].iloc[0]]
+    columns = [
+        Column(key, [_as_given(comparison, key, value) for value in first[key]], right=False)
+        for key in keys
+    ]
+    columns.append(Column("side", [str(side) for side in first["side"]], right=False))
+    for what, own in shown.groupby("equal", sort=False):
+        cells = [
+            f"{_plus_minus(row['mean'], row['low'], row['high'])} at {number(row['budget'], 3)}"
+            for _, row in own.iterrows()
+        ]
+        columns.append(Column(_EQUAL[str(what)], cells))
+    console.print(f"{metric.replace('_', ' ')} at equal budgets (the least that any run spent):")
+    for part in fitted(columns, console.width):
+        console.print(part)
 
 
 def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
@@ -185,7 +214,10 @@ def _as_given(sweep: Sweep, key: str, value: Any) -> str:
     """A value of a table as the user gave it: ``10 ms`` for 0.01."""
     if pd.isna(value):
         return ""
-    given = {tabled(each): label(each) for each in sweep.axes.get(key, [])}
+    values = sweep.axes.get(key, [])
+    given = {tabled(each): label(each) for each in values}
+    if isinstance(sweep, Comparison) and key == sweep.vary[0]:
+        given |= {text: name for text, name in side_names(values).items() if text != name}
     return str(given.get(value, value))
 
 
@@ -195,11 +227,15 @@ def _cell(row: pd.Series[Any], name: str) -> str:
     if not np.isfinite(row[name]):
         return ""
     bound = "≥ " if row["censored"] and name.endswith("_to_target") else ""
-    value = number(row[name])
-    half = (row[f"{name}_high"] - row[f"{name}_low"]) / 2
+    return bound + _plus_minus(row[name], row[f"{name}_low"], row[f"{name}_high"])
+
+
+def _plus_minus(value: float, low: float, high: float) -> str:
+    """``0.123 ± 0.004``, where there is an interval."""
+    half = (high - low) / 2
     if not np.isfinite(half):
-        return bound + value
-    return f"{bound}{value} ± {number(half) if half >= 100 else f'{half:.2g}'}"
+        return number(value)
+    return f"{number(value)} ± {number(half) if half >= 100 else f'{half:.2g}'}"
 
 
 def _close(console: Console, sweep: Sweep, computed: Computed | None) -> None:

@@ -1,4 +1,4 @@
-"""The pictures of comparisons: curves of all sides, speed-ups, the phase diagram, tuning."""
+"""The pictures of comparisons: speed-ups, the phase diagram, tuning; curves are in ``sides``."""
 
 from __future__ import annotations
 
@@ -13,15 +13,11 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from simulator.figures.frontier import costs_axes, frontier_line
-from simulator.figures.run import AXES
+from simulator.figures.sides import common_metric, sides_picture
 from simulator.figures.style import (
     BLUE,
-    COUNTS,
     GREY,
-    LOOKS,
     ORANGE,
-    PLAIN,
     Look,
     keep,
     legend_below,
@@ -31,21 +27,15 @@ from simulator.figures.style import (
     value_ticks,
 )
 from simulator.figures.sweep import (
-    band,
     caption,
     cells,
     matrix,
-    metric_words,
-    scale,
-    select,
     shown,
-    shown_metric,
-    stage_lines,
     ticks,
     write,
 )
-from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
-from simulator.sweeps.request import label
+from simulator.sweeps.comparison import Comparison
+from simulator.sweeps.request import side_names
 
 #: The ratios that are drawn, and in words.
 _RATIOS = {"speedup": "time", "communications_ratio": "communications"}
@@ -61,18 +51,21 @@ def draw_comparison(comparison: Comparison, folder: Path, look: Look | None = No
 
 
 def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[str, Figure]]:
-    """All sides' curves; over one swept key the speed-up, over two the phase diagram."""
+    """All sides' curves; over one swept key the speed-up, over two the phase diagram.
+
+    Without a target there is no speed-up: then there are curves for each value of a swept key.
+    """
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     panels = _panels(comparison, keys)
+    metric = common_metric(comparison, look)
+    targeted = not comparison.speedup.empty
+    if metric is not None and (not keys or (len(keys) == 1 and not targeted)):
+        yield "comparison", sides_picture(comparison, metric, look)
+    if not targeted:
+        return
     if len(keys) > 1 and "world" in keys:
         keys.remove("world")
-    metric = shown_metric(comparison, look)
-    if not keys and metric is not None:
-        rows = 2 + (comparison.tuning is not None) if look.narrow else 1
-        figure = look.picture(1.2 + (1.5 if look.narrow else 2.1) * rows)
-        _all_sides(figure, comparison, metric, look)
-        yield "comparison", figure
-    elif len(keys) == 1:
+    if len(keys) == 1:
         rows = len(panels) if look.narrow else 1
         figure = look.picture(0.7 + (1.9 if look.narrow else 2.4) * rows)
         _speedup_lines(figure, comparison, keys[0], panels, look)
@@ -91,7 +84,7 @@ def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataF
     """The speed-ups of each world and other side, with a title."""
     table = comparison.speedup
     worlds = comparison.axes["world"] if "world" in keys and len(keys) > 1 else [None]
-    first, *others = (label(value) for value in comparison.vary[1])
+    first, *others = side_names(comparison.vary[1]).values()
     found = []
     for world in worlds:
         for other in others:
@@ -103,65 +96,7 @@ def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataF
     return found
 
 
-# --- curves ---------------------------------------------------------------------------------------
-def _all_sides(figure: Figure, comparison: Comparison, metric: str, look: Look) -> None:
-    """Error against simulated time and against communications, a colour a side."""
-    key, values = comparison.vary
-    tuned = comparison.tuning is not None
-    count = 3 if tuned else 2
-    grid = figure.subplots(*((count, 1) if look.narrow else (1, count)))
-    grid[1].sharey(grid[0])
-    levels = comparison.runs["level"].dropna().unique()
-    for axis, (x, text) in zip(grid, AXES.items(), strict=False):
-        scale(axis, comparison, metric)
-        for number, value in enumerate(values):
-            colour, style = LOOKS[number % len(LOOKS)]
-            curve = select(comparison.curves, {key: value, "axis": x})
-            band(axis, curve, metric, colour, style, look.side(key, label(value)))
-        stage_lines(axis, comparison.runs, metric)
-        if comparison.runs["target"].eq(metric).any() and len(levels):
-            what = "target" if len(levels) == 1 else "target (mean over seeds)"
-            level = float(np.mean(levels))
-            axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
-        if _needs_log(comparison, x):
-            axis.set_xscale("log")
-        else:
-            axis.locator_params(axis="x", nbins=5)
-        axis.xaxis.set_major_formatter(COUNTS if x == "communications" else PLAIN)
-        axis.set_xlabel(text)
-        if look.narrow or axis is grid[0]:
-            axis.set_ylabel(metric_words(comparison, metric, look))
-    legend_below(figure, grid[0], look.words(key))
-    if tuned:
-        _tried(grid[2], comparison)
-    between = "\n" if look.narrow else "; "
-    lines = [
-        f"{speedup_text(row)}{between}{costs_text(row)}" for _, row in comparison.speedup.iterrows()
-    ]
-    lines += [note.split(";")[0] for note in comparison.notes if "untuned" in note]
-    caption(figure, comparison, "\n".join(lines))
-
-
-def _needs_log(comparison: Comparison, x: str) -> bool:
-    """Do sides end more than ten times apart, so that one would be a needle?"""
-    key, values = comparison.vary
-    ends = [select(comparison.curves, {key: value, "axis": x})["x"].max() for value in values]
-    return bool(min(ends) > 0 and max(ends) > 10 * min(ends))
-
-
-def _tried(axis: Any, comparison: Comparison) -> None:
-    """What every value of a tuned side costs on the held-out seeds; the one taken is filled."""
-    key, values = comparison.vary
-    assert comparison.tuning is not None
-    for number, value in enumerate(values):
-        own = comparison.tuning[comparison.tuning[key] == label(value)]
-        if len(own):
-            colour = LOOKS[number % len(LOOKS)][0]
-            frontier_line(axis, own, colour, above=number == 0, taken=own["taken"])
-    costs_axes(axis)
-    axis.set_title("every value tried on held-out\nseeds; filled: taken")
-
-
+# --- tuning ---------------------------------------------------------------------------------------
 def _tuning_picture(comparison: Comparison, look: Look) -> Figure:
     """Time to target over the values tried, a line a combination, a panel a side and world."""
     table = comparison.tuning

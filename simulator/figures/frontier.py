@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, keep, title
 from simulator.figures.sweep import select
 from simulator.sweeps.frontier import Frontier
-from simulator.sweeps.request import label
+from simulator.sweeps.request import label, side_names
 
 #: Points nearer than this, as a ratio, share a label.
 _NEAR = 1.06
@@ -32,6 +32,7 @@ def draw_frontier(frontier: Frontier, folder: Path, look: Look | None = None) ->
 def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Figure]]:
     """A panel a world or combination, all with the same axes."""
     key, values = frontier.vary
+    names = side_names(values)
     by = [name for name in frontier.points if name in frontier.axes]
     by = by[: by.index(key)]
     groups: list[tuple[Any, pd.DataFrame]] = [("", frontier.points)]
@@ -55,7 +56,7 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
     lines = []
     for number, value in enumerate(values):
         knob = str(select(frontier.points, {key: value})["knob"].iloc[0])
-        name = f"{look.side(key, label(value))}: {look.words(knob)}"
+        name = f"{look.side(key, names[label(value)])}: {look.words(knob)}"
         marker = "o" if number == 0 else "s"
         lines.append(Line2D([], [], color=LOOKS[number % len(LOOKS)][0], marker=marker, label=name))
     figure.legend(handles=lines, loc="outside lower center", ncols=columns, frameon=False)

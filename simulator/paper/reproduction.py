@@ -32,6 +32,7 @@ from simulator.paper.mean_estimation import (
 )
 from simulator.paper.other_choices import OtherChoices
 from simulator.paper.page import provenance, write_page
+from simulator.paper.private import Private
 from simulator.paper.scalability import Links, Scalability
 from simulator.paper.sizes import FULL, QUICK
 from simulator.paper.theorem import TheoremOne
@@ -59,6 +60,7 @@ EXPERIMENTS: dict[str, type[Experiment]] = {
         Tuning,
         OtherChoices,
         Beyond,
+        Private,
     )
 }
 CLAIMS = "claims"

@@ -50,6 +50,9 @@ class Sizes:
     beyond_seeds: int
     beyond_timers: int
     beyond_grid: dict[str, dict[str, list[Any]]]
+    #: Private learning: p, and instances of each.
+    private_dimensions: tuple[int, ...]
+    private_instances: int
 
 
 FULL = Sizes(
@@ -79,6 +82,8 @@ FULL = Sizes(
     beyond_seeds=30,
     beyond_timers=100,
     beyond_grid={},
+    private_dimensions=(2, 5, 10, 20, 50, 100),
+    private_instances=10,
 )
 QUICK = Sizes(
     name="quick",
@@ -115,4 +120,6 @@ QUICK = Sizes(
         },
         "admm": {"task.agents": [20], "task.dimension": [5], "$spread": [2]},
     },
+    private_dimensions=(2, 10),
+    private_instances=2,
 )

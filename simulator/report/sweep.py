@@ -28,6 +28,7 @@ from simulator.theory.metrics import METRICS
 #: The tables that there may be, and what each is.
 _TABLES = {
     "speedup": "Ratios, one row a combination",
+    "at_equal": "At equal budgets, one row a side and metric",
     "frontier": "The frontiers, one row a value",
     "summary": "Means over seeds, one row a combination",
     "tuning": "What was tried on held-out seeds",
@@ -82,7 +83,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
             for name in ("summary", "speedup", "frontier") if name in frames
         },
         "pages": pages,
-        "measures": _measures(frames, kind),
+        "measures": _measures(frames),
     }  # fmt: skip
     data["curves"], thin = _curves(frames.get("curves"), axes, runs, share)
     name = source.folder.name.rsplit("-", 1)[0]
@@ -155,7 +156,7 @@ def _codes(values: pd.Series[Any], among: list[Any]) -> np.ndarray:
 
 
 # --- data -----------------------------------------------------------------------------------------
-def _measures(frames: dict[str, pd.DataFrame], kind: str) -> list[dict[str, Any]]:
+def _measures(frames: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     """What the map can show, by table: a mean with its interval each."""
     summary = frames["summary"]
     named = [
@@ -166,7 +167,7 @@ def _measures(frames: dict[str, pd.DataFrame], kind: str) -> list[dict[str, Any]
     means = [("summary", name, _label(name), f"{name}_") for name in named]
     ratios = [
         ("speedup", name, text, "" if name == "speedup" else f"{name}_")
-        for name, text in (_RATIOS.items() if kind == "comparison" else ())
+        for name, text in (_RATIOS.items() if len(frames.get("speedup", ())) else ())
     ]
     return [
         {
@@ -195,6 +196,7 @@ def _curves(
     """A curve for each combination and axis: the mean of each metric and its interval."""
     if table is None or table.empty:
         return None, []
+    table = table[table["axis"] != "bytes"]  # the page's charts are of time and communications
     metrics = [str(name) for name in table if f"{name}_low" in table]
     wanted = [*runs["target"].dropna().unique(), *words.MAIN] if "target" in runs else words.MAIN
     order = {name: number for number, name in reversed(list(enumerate(wanted)))}
@@ -306,8 +308,7 @@ def _command(
     for key, values in axes.items():
         option = "--vary" if key == vary else "--set"
         parts += [option, shlex.quote(f"{key}={','.join(map(str, values))}")]
-    target = _target(Path(scenario)) if vary else None
-    parts += [] if target is None else ["--target", target]
+    parts += ["--target", _target(Path(scenario)) or "none"] if vary else []
     return " ".join([*parts, "--seeds", str(runs["seed"].nunique())])
 
 

@@ -13,6 +13,9 @@ A run that does not reach the target within its limit is *censored*: its time is
 at which it ended.  A pair with one such run enters at that time and makes the ratios bounds; a
 pair with two says nothing about them and is counted and left out, as is one with a failed run.
 Where nobody sends (``solitary``, ``consensus``), the target is met at time 0 or never.
+
+With the target ``none`` all runs go on to their limits, and there are no speed-ups: sides are then
+compared at equal budgets (``equal``), which is possible whatever they minimise.
 """
 
 from __future__ import annotations
@@ -30,14 +33,17 @@ from simulator.runs.plugins import Given
 from simulator.scenario.messages import shown
 from simulator.store.drafts import replacing
 from simulator.store.store import Store
+from simulator.sweeps.equal import equal_table
 from simulator.sweeps.knobs import COSTS, Tuning, tune
 from simulator.sweeps.plan import Plan, make_plan
 from simulator.sweeps.request import (
+    NO_TARGET,
     Request,
     budget_is_valid,
     knobs_of,
     label,
     plain_values,
+    side_names,
     tabled,
 )
 from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
@@ -73,6 +79,8 @@ class Comparison(Sweep):
     #: One row a pair of runs, and one row a combination of the grid (and other side).
     pairs: pd.DataFrame
     speedup: pd.DataFrame
+    #: What sides have at equal budgets: one row a combination, budget, side and metric.
+    at_equal: pd.DataFrame
     #: Every value that was tried on held-out seeds, and which was taken; None: nothing was tuned.
     tuning: pd.DataFrame | None
     #: What a reader should know.
@@ -105,7 +113,7 @@ def comparison_request(
     given = {name: [value] for name, value in limits.items() if value is not None}
     grid = {**request.grid, **given}
     sampled = any(f"{name}.".startswith("record.") for name in grid)
-    if curves and not sampled and not _swept(request):
+    if curves and not sampled and (not _swept(request) or request.target == NO_TARGET):
         # Nobody knows beforehand how long it takes to the target.
         grid["record.samples"] = [SAMPLES]
     return replace(
@@ -144,11 +152,11 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
     entering = to_target(runs)
     late, done = censored(runs).to_numpy(), (runs["status"] == "done").to_numpy()
     hopeless = never(runs).to_numpy()
-    rows = []
+    rows, names = [], side_names(values)
     for first, second in _pairs(plan, len(values)):
         run, other = plan.runs[first], plan.runs[second]
         row: dict[str, Any] = {k: tabled(v) for k, v in run.values.items() if k != key}
-        row |= {"first": label(run.values[key]), "second": label(other.values[key])}
+        row["first"], row["second"] = (names[label(each.values[key])] for each in (run, other))
         if run.tuned or other.tuned:
             row |= {"tuned_first": tuned_text(run.tuned), "tuned_second": tuned_text(other.tuned)}
         row["seed"] = run.scenario.seed
@@ -259,16 +267,21 @@ def write_comparison(
     assert request.vary is not None
     pairs = pairs_table(computed.plan, base.runs, request.vary)
     keys = [key for key in base.axes if key != request.vary[0]]
+    speedup = speedup_table(pairs, keys)
+    if computed.plan.target is None:
+        pairs, speedup = pairs.iloc[:0], speedup.iloc[:0]
     result = Comparison(
         **vars(base),
         vary=request.vary,
         pairs=pairs,
-        speedup=speedup_table(pairs, keys),
+        speedup=speedup,
+        at_equal=equal_table(computed, store, request.vary),
         tuning=None if tuning is None else tuning.table,
         notes=_notes(computed.plan, request, tuning),
     )
     with replacing(result.folder) as draft:
-        frames = {"curves": result.curves, "pairs": pairs, "speedup": result.speedup}
+        frames = {"curves": result.curves, "pairs": pairs, "speedup": speedup}
+        frames["at_equal"] = result.at_equal
         if tuning is not None:
             frames["tuning"] = tuning.table
         key, values = result.vary

@@ -20,7 +20,7 @@ from simulator.store.store import Store
 from simulator.sweeps.comparison import GivenKnobs
 from simulator.sweeps.knobs import KnobPlan, plan_knobs, points_table
 from simulator.sweeps.plan import make_plan
-from simulator.sweeps.request import Knobs, Request, knobs_of, label
+from simulator.sweeps.request import Knobs, Request, knobs_of, label, side_names
 from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
 
 #: The knobs of the two modes.
@@ -48,7 +48,7 @@ def frontier_request(request: Request, knobs: GivenKnobs | None = None) -> Reque
     found = dict(request.frontier or DEFAULT_KNOBS)
     if knobs is not None:
         found |= knobs_of(knobs)
-    sides = [str(label(value)) for value in request.vary[1]]
+    sides = [str(name) for name in side_names(request.vary[1]).values()]
     for side in sides:
         if side not in found:
             raise ScenarioError(

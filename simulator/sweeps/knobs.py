@@ -32,6 +32,7 @@ from simulator.sweeps.request import (
     Request,
     TargetLevel,
     label,
+    side_names,
     tabled,
     wrong_values,
 )
@@ -61,13 +62,15 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
     """All values of all knobs in every combination; those that are errors in it are left out."""
     schema = schema_for(load_plugins(plugins))
     assert request.vary is not None
-    assert request.target is not None
-    target = TargetLevel.parse(request.target, schema)
+    target = TargetLevel.asked(request.target, schema)
+    if target is None:
+        raise ScenarioError("--target none: without a target no value is better than another")
     _check(request, knobs)
+    called = side_names(request.vary[1])
     cells, axes, listed = combinations(request, schema)
     runs, of_cell, left_out = list[PlannedRun](), list[int](), list[tuple[int, Any, str]]()
     for number, cell in enumerate(cells):
-        side = str(label(cell.values[request.vary[0]]))
+        side = str(called[label(cell.values[request.vary[0]])])
         if side not in knobs:
             continue
         key, values = knobs[side]
@@ -107,7 +110,7 @@ def scenario_seed(runs: list[PlannedRun]) -> int:
 def _check(request: Request, knobs: Knobs) -> None:
     """Knobs belong to sides, and to nothing else that is swept."""
     assert request.vary is not None
-    sides = [str(label(value)) for value in request.vary[1]]
+    sides = [str(name) for name in side_names(request.vary[1]).values()]
     for side, (key, values) in knobs.items():
         place = f"--tune {side}:{key}"
         if side not in sides:

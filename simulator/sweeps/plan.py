@@ -98,7 +98,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
             f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
         )
-    target = None if request.target is None else TargetLevel.parse(request.target, schema)
+    target = TargetLevel.asked(request.target, schema)
     cells, axes, seeds = combinations(request, schema)
     tuned = [request.chosen.get(number, {}) for number in range(len(cells))]
     loaded, wrong = [], dict[str, None]()
@@ -234,7 +234,7 @@ def _placed(line: str, values: dict[str, Any], request: Request) -> str:
     for key, value in values.items():
         place = request.places.get(f"{key}={label(value)}")
         if place is not None and line.startswith(f"--set {key}: "):
-            return f"{place}: grid.{line.removeprefix('--set ')}"
+            return f"{place}{line.removeprefix('--set ')}"
     world = values["world"]
     for key in request.worlds.get(world, {}):
         if line.startswith(f"--set {key}: "):
@@ -255,20 +255,24 @@ def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Sce
     """What is measured from the optimum compares only sides that have the same one."""
     assert request.vary is not None
     key, values = request.vary
-    # Those that mean something for baselines do not measure from a run's own optimum.
-    absolute = [kind for kind, metric in loaded[0].stop.known.items() if metric.of_baselines]
+    absolute = absolute_metrics(loaded[0])
     if target.metric in absolute:
         return
     for number, scenario in enumerate(loaded):
-        if _optimum(loaded[number - number % len(values)]) != _optimum(scenario):
+        if optimum_of(loaded[number - number % len(values)]) != optimum_of(scenario):
             raise ScenarioError(
                 f"--target {request.target}: the sides of --vary {key} have different optima, so "
                 f"that {target.metric} measures different things; allowed: "
-                f"{', '.join(absolute)}, like --target l2_error=0.1"
+                f"{', '.join(absolute)}, like --target l2_error=0.1, or --target none"
             )
 
 
-def _optimum(scenario: Scenario) -> tuple[Any, ...]:
+def absolute_metrics(scenario: Scenario) -> list[str]:
+    """The metrics that do not measure from a run's own optimum: baselines have them as well."""
+    return [kind for kind, metric in scenario.stop.known.items() if metric.of_baselines]
+
+
+def optimum_of(scenario: Scenario) -> tuple[Any, ...]:
     """All that the optimum depends on, but for the seed."""
     algorithm = scenario.algorithm
     objective = algorithm.kind if algorithm.rule is None else algorithm.rule.objective

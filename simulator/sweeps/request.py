@@ -7,7 +7,7 @@ A sweep file says what ``--set`` and the other options say::
       network.drop: [0, 0.2, 0.5]
       network.latency.mean: [10 ms, 100 ms]
     seeds: 5                            # … with the scenario's seed and the 4 after it
-    target: distance=1%                 # optional: a run stops where it reaches this
+    target: distance=1%                 # optional: a run stops where it reaches this, or none
     vary: {algorithm.mode: [async, sync]}    # optional: what `compare` compares
     tune:                               # optional: what a side may choose on other seeds
       sync: {network.retransmit_after: [100 ms, 300 ms, never]}
@@ -45,6 +45,8 @@ Grid = dict[str, list[Any]]
 Knobs = Mapping[str, tuple[str, list[Any]]]
 #: More runs than this are a slip, unless --max-runs says that they are meant.
 MOST_RUNS = 10_000
+#: The target of runs that all go on to their limits.
+NO_TARGET = "none"
 #: A tuned side may send so many times the messages of its most frugal setting.
 DEFAULT_BUDGET = 1.25
 _FILE_KEYS = (
@@ -69,6 +71,11 @@ class TargetLevel:
     level: float | str
     #: Does the metric grow as agents learn?
     grows: bool = False
+
+    @classmethod
+    def asked(cls, text: str | None, schema: type[Scenario]) -> TargetLevel | None:
+        """What a request says; ``none`` is none."""
+        return None if text is None or text == NO_TARGET else cls.parse(text, schema)
 
     @classmethod
     def parse(cls, text: str, schema: type[Scenario]) -> TargetLevel:
@@ -121,7 +128,7 @@ class Request:
     frontier: Knobs | None = None
     #: Overrides with a name; they may refer to ``$keys`` of the grid.
     worlds: Mapping[str, dict[str, Any]] = field(default_factory=dict)
-    #: The sweep file, and where each value of its grid stands in it: (key, shown value) → place.
+    #: Where each value of the sweep file's grid stands in it: ``key=value`` → place and block.
     places: Mapping[str, str] = field(default_factory=dict)
     max_runs: int = MOST_RUNS
 
@@ -153,6 +160,35 @@ def label(value: Any) -> Any:
         text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
         return text.removesuffix("\n").removesuffix("\n...")
     return value
+
+
+def side_names(values: Sequence[Any]) -> dict[Any, Any]:
+    """What the sides of a comparison are called, by their labels.
+
+    A block is called by its kind; blocks of one kind by the keys in which they differ as well.
+    """
+    blocks = [_block(value) for value in values]
+    alone = len({str(block and block.get("kind")) for block in blocks}) == 1
+    names = {}
+    for value, block in zip(values, blocks, strict=True):
+        if block is None:
+            names[label(value)] = label(value)
+            continue
+        kind = block.get("kind")
+        alike = [each for each in blocks if each is not None and each.get("kind") == kind]
+        keys = dict.fromkeys(key for each in alike for key in each)
+        told = [key for key in keys if len({(key in x, label(x.get(key))) for x in alike}) > 1]
+        parts = [] if kind is None or (alone and any(key in block for key in told)) else [str(kind)]
+        parts += [f"{key}={label(block[key])}" for key in told if key in block]
+        names[label(value)] = ", ".join(parts) or label(value)
+    return names
+
+
+def _block(value: Any) -> dict[str, Any] | None:
+    """A block, also one that was read from a table as its label."""
+    if isinstance(value, str) and value.startswith("{"):
+        value = yaml.safe_load(value)
+    return value if isinstance(value, dict) else None
 
 
 def tabled(value: Any) -> Any:
@@ -221,11 +257,13 @@ def read_request(path: Path | Mapping[str, Any]) -> Request:
     if found or source.text.faults:
         raise source.error(found)
     places = {}
-    for key, values in given.get("grid", {}).items():
-        at = source.text.values[("grid", key)]
-        for index, value in enumerate(values):
-            position = source.text.values.get(("grid", key, index), at)
-            places[f"{key}={label(value)}"] = f"{path}:{position.line}:{position.column}"
+    swept = [(block, key) for block in ("grid", "vary") for key in given.get(block, {})]
+    for block, key in swept:
+        at = source.text.values[(block, key)]
+        for index, value in enumerate(given[block][key]):
+            position = source.text.values.get((block, key, index), at)
+            here = f"{path}:{position.line}:{position.column}: {block}."
+            places[f"{key}={label(value)}"] = here
     vary, frontier, tune = given.get("vary"), given.get("frontier"), dict(given.get("tune", {}))
     return Request(
         base=path.parent / given["base"],

@@ -43,10 +43,10 @@ _PROPERTIES: dict[str, Any] = {
     },
     "target": {
         "type": "string",
-        "pattern": "=",
+        "pattern": "=|^none$",
         "examples": ["distance=1%", "l2_error=0.05"],
         "description": "A run stops where it reaches this: METRIC=LEVEL, a number or a percentage "
-        "of the value at its start.",
+        "of the value at its start; none: at its limits alone.",
     },
     "vary": {**_KNOB, "description": "The key that compare compares, and its values."},
     "tune": {

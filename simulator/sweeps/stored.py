@@ -18,7 +18,7 @@ def load_sweep(folder: Path) -> Sweep:
     """What ``sweep`` or ``compare`` left in a folder, as it returned it."""
     manifest = read_manifest(folder)
     axes: dict[str, list[Any]] = manifest.get("axes", {})
-    names = [*axes, "value", "given", "first", "second"]
+    names = [*axes, "value", "given", "first", "second", "side"]
 
     def table(name: str) -> pd.DataFrame:
         return _table(folder / f"{name}.csv", names)
@@ -42,6 +42,7 @@ def load_sweep(folder: Path) -> Sweep:
             vary=(key, values),
             pairs=table("pairs"),
             speedup=table("speedup"),
+            at_equal=table("at_equal") if (folder / "at_equal.csv").exists() else pd.DataFrame(),
             tuning=table("tuning") if tuned else None,
             notes=tuple(manifest["notes"]),
         )

@@ -40,7 +40,7 @@ class Sweep:
     folder: Path
     #: Swept keys and their values.
     axes: dict[str, list[Any]]
-    #: One row a run; mean and 95 % interval a combination; the same along time and communications.
+    #: One row a run; mean and 95 % interval a combination; the same along time and what is sent.
     runs: pd.DataFrame
     summary: pd.DataFrame
     curves: pd.DataFrame

@@ -22,6 +22,8 @@ from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, tabled
 
 _COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
+#: What metrics are drawn against.
+CURVE_AXES = ("time", "communications", "bytes")
 #: Points of a curve between its start and its end.
 _POINTS = 200
 
@@ -170,7 +172,7 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     metrics = [name for name in metric_kinds(plan) if name in runs]
     measures = ["communications", "bytes", "simulated_time", *metrics, *entering]
     rows = []
-    for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
+    for values, here in zip(plan.combinations, by_combination(plan), strict=True):
         done = here & (runs["status"] == "done").to_numpy()
         row: dict[str, Any] = {key: tabled(value) for key, value in values.items()}
         row["tuned"] = tuned_text(plan.runs[int(np.argmax(here))].tuned)
@@ -189,7 +191,7 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=names)
 
 
-def _by_combination(plan: Plan) -> list[np.ndarray]:
+def by_combination(plan: Plan) -> list[np.ndarray]:
     """For each combination, which of the runs are its own."""
     numbers = np.array([run.combination for run in plan.runs])
     return [numbers == number for number in range(int(numbers[-1]) + 1)]
@@ -199,16 +201,16 @@ def _by_combination(plan: Plan) -> list[np.ndarray]:
 def curves_table(
     plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
 ) -> pd.DataFrame:
-    """Every metric against time and against communications: mean and 95 % interval over seeds.
+    """Every metric against time, communications and bytes: mean and 95 % interval over seeds.
 
     Metrics are step functions: at each x a run has the value of its last sample, also after its
     end, and nothing is interpolated.
     """
     blocks, kinds = [], metric_kinds(plan)
-    for values, here in zip(plan.combinations, _by_combination(plan), strict=True):
+    for values, here in zip(plan.combinations, by_combination(plan), strict=True):
         done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
         traces = [store.trace(folders[number]) for number in done]
-        for axis in ("time", "communications") if traces else ():
+        for axis in CURVE_AXES if traces else ():
             block = _curve(traces, axis, kinds)
             block.insert(0, "runs", len(traces))
             block.insert(0, "axis", axis)

@@ -1,0 +1,106 @@
+"""Equal budgets: what each side of a comparison has after as many messages, bytes or seconds.
+
+A budget is the least that any run of any side has spent at its end, so that every run has spent it.
+Sides that send nothing have no part in it; their models are the same at any budget.  Metrics are
+step functions: a run has the value of its last sample not after the budget.
+
+Runs with the same seed are paired: ``ratio`` is the geometric mean of a side's values over the
+first side's, with a Student t interval on the logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from simulator.store.store import Store
+from simulator.sweeps.plan import Plan, absolute_metrics, optimum_of
+from simulator.sweeps.request import label, side_names, tabled
+from simulator.sweeps.sweep import Computed
+from simulator.sweeps.tables import (
+    by_combination,
+    geometric_mean,
+    last_values,
+    mean_interval,
+    metric_kinds,
+)
+
+#: What may be equal.
+BUDGETS = ("communications", "bytes", "time")
+_COLUMNS = ("equal", "budget", "side", "metric", "runs", "mean", "low", "high")
+_RATIOS = ("ratio", "ratio_low", "ratio_high")
+#: A run's samples; None: it failed.
+Traces = Sequence[pd.DataFrame | None]
+
+
+def equal_table(computed: Computed, store: Store, vary: tuple[str, list[Any]]) -> pd.DataFrame:
+    """One row a combination, budget, side and metric that all sides have."""
+    plan, (key, values) = computed.plan, vary
+    keys = [name for name in plan.axes if name != key]
+    groups, rows = by_combination(plan), []
+    for start in range(0, len(groups), len(values)):
+        numbers = [np.flatnonzero(here).tolist() for here in groups[start : start + len(values)]]
+        traces = [
+            [None if n in computed.failures else store.trace(computed.folders[n]) for n in own]
+            for own in numbers
+        ]
+        here = plan.runs[numbers[0][0]].values
+        swept = {name: tabled(here[name]) for name in keys}
+        sides = dict(zip(side_names(values).values(), traces, strict=True))
+        metrics = _common(plan, [own[0] for own in numbers], sides)
+        rows += [{**swept, **row} for row in equal_rows(sides, metrics)]
+    return pd.DataFrame(rows, columns=[*keys, *_COLUMNS, *_RATIOS])
+
+
+def _common(plan: Plan, firsts: list[int], sides: Mapping[Any, Traces]) -> list[str]:
+    """The metrics that all runs have, and that mean the same for all sides."""
+    scenarios = [plan.runs[number].scenario for number in firsts]
+    kinds = metric_kinds(plan)
+    if any(optimum_of(scenario) != optimum_of(scenarios[0]) for scenario in scenarios):
+        absolute = absolute_metrics(scenarios[0])
+        kinds = [kind for kind in kinds if kind in absolute]
+    every = [trace for traces in sides.values() for trace in traces if trace is not None]
+    return [kind for kind in kinds if all(kind in trace for trace in every)]
+
+
+def equal_rows(sides: Mapping[Any, Traces], metrics: list[str]) -> list[dict[str, Any]]:
+    """The rows of one combination; each side's traces are in the order of their seeds."""
+    every = [trace for traces in sides.values() for trace in traces if trace is not None]
+    ends = {axis: [float(trace[axis].iloc[-1]) for trace in every] for axis in BUDGETS}
+    rows = []
+    for axis in BUDGETS:
+        spent = [end for end in ends[axis] if end > 0]
+        if not spent:
+            continue
+        budget = min(spent)
+        first: np.ndarray | None = None
+        for side, traces in sides.items():
+            found = np.array([_at(trace, axis, budget, metrics) for trace in traces])
+            first = found if first is None else first
+            for number, metric in enumerate(metrics):
+                own, base = found[:, number], first[:, number]
+                row = {"equal": axis, "budget": budget, "side": label(side), "metric": metric}
+                rows.append(row | _mean(own) | _ratio(own, base))
+    return rows
+
+
+def _at(trace: pd.DataFrame | None, axis: str, budget: float, metrics: list[str]) -> np.ndarray:
+    """The metrics of the last sample not after the budget."""
+    if trace is None:
+        return np.full(len(metrics), np.nan)
+    return last_values(trace, axis, np.array([budget]), metrics)[0].astype(float)
+
+
+def _mean(values: np.ndarray) -> dict[str, Any]:
+    done = values[~np.isnan(values)]
+    mean, low, high = map(float, mean_interval(done)) if len(done) else 3 * (np.nan,)
+    return {"runs": len(done), "mean": mean, "low": low, "high": high}
+
+
+def _ratio(values: np.ndarray, base: np.ndarray) -> dict[str, float]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotients = values / base
+    return dict(zip(_RATIOS, geometric_mean(quotients[~np.isnan(quotients)]), strict=True))
