@@ -135,10 +135,9 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
     shown = table[table["metric"] == metric]
     first = shown[shown["equal"] == shown["equal"].iloc[0]]
     columns = [
-        Column(key, [_as_given(comparison, key, value) for value in first[key]], right=False)
-        for key in keys
+        Column(key, [_as_given(comparison, key, value) for value in first[key]]) for key in keys
     ]
-    columns.append(Column("side", [str(side) for side in first["side"]], right=False))
+    columns.append(Column("side", [str(side) for side in first["side"]]))
     for what, own in shown.groupby("equal", sort=False):
         cells = [
             f"{_plus_minus(row['mean'], row['low'], row['high'])} at {number(row['budget'], 3)}"

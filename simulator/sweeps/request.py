@@ -230,8 +230,8 @@ def as_file(request: Request, name: str, folder: Path) -> str | None:
         "grid": request.grid,
         "worlds": dict(request.worlds),
         "vary": request.vary and dict([request.vary]),
-        "tune": request.tune and {**blocks(request.tune), "budget": request.budget},
-        "frontier": request.frontier and blocks(request.frontier),
+        "tune": {**blocks(request.tune), "budget": request.budget} if request.tune else None,
+        "frontier": blocks(request.frontier),
         "target": request.target,
         "seeds": request.seeds,
     }
