@@ -231,7 +231,7 @@ def as_file(request: Request, name: str, folder: Path) -> str | None:
         "worlds": dict(request.worlds),
         "vary": request.vary and dict([request.vary]),
         "tune": {**blocks(request.tune), "budget": request.budget} if request.tune else None,
-        "frontier": blocks(request.frontier),
+        "frontier": blocks(request.frontier) if request.frontier else None,
         "target": request.target,
         "seeds": request.seeds,
     }
