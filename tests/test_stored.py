@@ -121,6 +121,7 @@ def test_long_keys_are_broken_at_dots():
     assert wrapped("stop.communications", 1) == "stop.\ncommunications"
     assert wrapped("availability.off.mean", 4) == "availability.off.mean"
     assert wrapped("a mean of 0.5 seconds", 0.5) == "a mean of\n0.5 seconds"
+    assert wrapped("within a: 10 s (95 %)", 0.7) == "within a:\n10 s (95 %)"
 
 
 # --- tables ---------------------------------------------------------------------------------------
