@@ -15,6 +15,7 @@ copyright = "The Murmuration authors"  # noqa: A001  the name that Sphinx wants
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 myst_heading_anchors = 3
 exclude_patterns = ["**.ipynb_checkpoints"]
+smartquotes_action = "qe"  # quotes and dots; two hyphens begin an option
 html_theme = "furo"
 html_title = "Murmuration"
 autodoc_typehints = "none"  # the signatures have them, and would say them twice

@@ -108,7 +108,9 @@ def _type(about: Any, known: dict[str, Any]) -> str:
 
 def _bounds(about: dict[str, Any]) -> str:
     signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
-    return ", ".join(f"{sign} {about[key]:g}" for key, sign in signs.items() if key in about)
+    # What a machine's whole numbers can hold is no news to a reader.
+    told = [key for key in signs if key in about and about[key] < 2**31 - 1]
+    return ", ".join(f"{signs[key]} {about[key]:g}" for key in told)
 
 
 def _named(name: str, known: dict[str, Any]) -> str:
@@ -120,7 +122,7 @@ def _default(about: dict[str, Any], required: bool) -> str:
     if required:
         return "required"
     default = about.get("default")
-    if default is None or isinstance(default, dict):
+    if default in (None, "") or isinstance(default, dict):
         return ""
     return f"`{str(default).lower() if isinstance(default, bool) else default}`"
 

@@ -6,11 +6,12 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from simulator.cli.tables import Column, fitted, number
-from simulator.figures.style import Look, read_labels
+from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
 
 TINY = """
@@ -98,6 +99,29 @@ def test_labels():
     look = Look(labels={"algorithm.mode=async": "no barrier"})
     assert look.side("algorithm.mode", "async") == "no barrier"
     assert look.side("algorithm.mode", "sync") == "rounds"
+
+
+# --- figures --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.004, 3.0, [0.01, 0.1, 1.0]),
+        (0.02, 3.0, [0.03, 0.1, 0.3, 1.0, 3.0]),
+        (0.8, 2.4, [1.0, 1.5, 2.0]),
+        (1.35, 2.0, [1.4, 1.6, 1.8, 2.0]),
+        (1e-22, 100.0, [1e-22, 1e-18, 1e-14, 1e-10, 1e-6, 1e-2, 100.0]),
+    ],
+)
+def test_log_axes_have_ticks_however_little_they_span(low, high, ticks):
+    found = LogTicks().tick_values(low, high)
+    np.testing.assert_allclose([tick for tick in found if low <= tick <= high], ticks)
+
+
+def test_long_keys_are_broken_at_dots():
+    assert wrapped("stop.communications", 1) == "stop.\ncommunications"
+    assert wrapped("availability.off.mean", 4) == "availability.off.mean"
+    assert wrapped("a mean of 0.5 seconds", 0.5) == "a mean of\n0.5 seconds"
+    assert wrapped("within a: 10 s (95 %)", 0.7) == "within a:\n10 s (95 %)"
 
 
 # --- tables ---------------------------------------------------------------------------------------

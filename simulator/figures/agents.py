@@ -7,6 +7,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
@@ -125,7 +126,7 @@ def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     axis.set_aspect("equal")
     axis.set_xlabel("first coordinate")
     axis.set_ylabel("second coordinate")
-    axis.set_title("target models and their links", fontsize=9)
+    axis.set_title("target models and their links", fontsize=rcParams["font.size"])
 
 
 def _links(axis: Any, places: Floats, W: csr_array, *, colour: str, strength: float) -> None:

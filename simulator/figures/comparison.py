@@ -167,10 +167,12 @@ def _speedup_lines(
             axis.plot(x, middle, style, color=colour, label=name)
             if np.isfinite(low).all():
                 axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
-            for position, value, bound in zip(x, middle, table["bound"], strict=True):
+            above = middle >= table[list(_RATIOS)].max(axis=1).to_numpy()
+            for position, value, bound, up in zip(x, middle, table["bound"], above, strict=True):
                 text = f"{value:.3g}" if bound == "=" else f"{bound} {value:.3g}"
-                place = {"textcoords": "offset points", "fontsize": 6.5, "color": colour}
-                axis.annotate(text, (position, value), (0, 6), ha="center", **place)
+                place: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
+                place |= {"va": "bottom" if up else "top", "fontsize": 6.5, "color": colour}
+                axis.annotate(text, (position, value), (0, 5 if up else -5), **place)
         axis.axhline(1.0, color=GREY, linestyle=":")
         log_scale(axis)
         axis.margins(x=0.14 if look.narrow else 0.08, y=0.15)  # room for the numbers

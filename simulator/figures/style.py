@@ -54,6 +54,8 @@ _WORDS = {
     "algorithm.mu": "trade-off μ",
     "algorithm.rho": "penalty ρ",
     "algorithm.start": "start",
+    "availability.off.mean": "mean time off",
+    "availability.on.mean": "mean time on",
     "clock.rate": "ticks of an agent per second",
     "compute.time": "time of a solve",
     "graph.k": "nearest neighbours",
@@ -69,6 +71,10 @@ _WORDS = {
 }
 #: Values in words.
 _SIDES = {("algorithm.mode", "async"): "gossip", ("algorithm.mode", "sync"): "rounds"}
+#: Words stay whole.
+_WHOLE: Any = {"break_long_words": False, "break_on_hyphens": False}
+#: Spaces at which no line ends: within ``1 s``, ``95 %`` and ``0.5 … 2``.
+_TOGETHER = re.compile(r"(?<=\d) (?=(?:m?s|%)(?:\W|$))|(?<=\d) (?=…)|(?<=…) (?=\d)")
 #: 0.01 and 1e-05 rather than mathematics, which the style leaves unparsed.
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
@@ -178,9 +184,14 @@ def keep(pictures: Iterable[tuple[str, Figure]], folder: Path, look: Look) -> No
 
 
 def wrapped(text: str, inches: float, size: float = 8) -> str:
-    """A text in lines that fit, each of the given lines by itself."""
+    """A text in lines that fit, each of the given lines by itself; long keys end at a dot."""
     most = max(12, int(inches * 72 / (0.53 * size)))
-    return "\n".join(textwrap.fill(line, most) for line in text.split("\n"))
+    text = _TOGETHER.sub("\xa0", text)
+    lines = [line for given in text.split("\n") for line in textwrap.wrap(given, most, **_WHOLE)]
+    return "\n".join(
+        re.sub(r"(?<=[a-z_]\.)(?=[a-z])", "\n", line) if len(line) > most else line
+        for line in lines
+    ).replace("\xa0", " ")
 
 
 def title(figure: Figure, text: str) -> None:

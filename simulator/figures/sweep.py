@@ -153,6 +153,8 @@ def band(axis: Any, curve: pd.DataFrame, metric: str, colour: Any, style: Any, t
     if np.isfinite(low).all():
         if axis.get_yscale() == "log":
             low = middle**2 / high
+        if metric == "accuracy":  # a share, however wide the interval of few seeds
+            low, high = low.clip(0, 1), high.clip(0, 1)
         axis.fill_between(x, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
 
 
