@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from simulator.errors import ScenarioError
@@ -235,7 +236,7 @@ def legend_below(figure: Figure, axis: Any, name: str | None = None) -> None:
     handles, texts = axis.get_legend_handles_labels()
     if not handles:
         return
-    size = rcParams["legend.fontsize"]
+    size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
     widest = 0.6 * size * max(map(len, texts)) + 5 * size  # points: the text, and its line
     columns = max(1, min(len(texts), int(72 * figure.get_figwidth() / widest)))
     figure.legend(handles, texts, title=name, loc="outside lower center", ncols=columns)
