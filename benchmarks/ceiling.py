@@ -41,16 +41,17 @@ def _loop(runs: Any, until: float) -> bool:
             agent = agents[index]
             u = draws.draw(run, draws.PEERS)
             edge = agent.first + min(int(u * agent.degree), agent.degree - 1)
-            _, arrival = network.send(run, edge, index, 40)
+            _, arrival = network.send(run, edge, index, edges[edge].neighbour, 40)
             if arrival < math.inf:
                 push(run, arrival, REQUEST, edge)
             push(run, run.now + draws.draw(run, draws.CLOCK) / agent.rate, TICK, index)
         else:
             run.delivered += 1
             if kind == REQUEST:
-                _, arrival = network.send(run, edges[index].back, edges[index].neighbour, 40)
+                back, sender = edges[index].back, edges[index].neighbour
+                _, arrival = network.send(run, back, sender, edges[back].neighbour, 40)
                 if arrival < math.inf:
-                    push(run, arrival, REPLY, edges[index].back)
+                    push(run, arrival, REPLY, back)
 
 
 def ceiling(setup: Setup):
