@@ -60,7 +60,7 @@ def separators(seconds: float, engine: str) -> Scenario:
             "name": "bench",
             "engine": engine,
             "task": {"kind": "linear_classification", "agents": 100, "dimension": 50},
-            "algorithm": {"kind": "admm", "mu": 0.1},
+            "algorithm": {"kind": "admm", "mu": 0.1, "rho": 1.0},
             "network": {"latency": LATENCY, "drop": DROP},
             "stop": {"time": seconds},
         }
