@@ -187,13 +187,14 @@ def as_file(request: Request, name: str, folder: Path) -> str | None:
     def blocks(knobs: Knobs) -> dict[str, Any]:
         return {side: {key: values} for side, (key, values) in knobs.items()}
 
+    tune = {**blocks(request.tune), "budget": request.budget} if request.tune else None
     given = {
         "base": os.path.relpath(request.base.absolute(), folder.absolute()),
         "name": name,
         "grid": request.grid,
         "worlds": dict(request.worlds),
         "vary": request.vary and dict([request.vary]),
-        "tune": request.tune and {**blocks(request.tune), "budget": request.budget},
+        "tune": tune,
         "frontier": request.frontier and blocks(request.frontier),
         "target": request.target,
         "seeds": request.seeds,
