@@ -111,6 +111,7 @@ def test_the_notebook_runs(tmp_path):
 
 
 @pytest.mark.verify
+@pytest.mark.filterwarnings("ignore")  # -W makes errors of those about our pages
 def test_the_site_is_built_without_warnings(tmp_path):
     from sphinx.cmd.build import main
 

@@ -95,6 +95,15 @@ def unsqueezed(packed: dict) -> np.ndarray:
     return np.where(codes == 65535, np.nan, values)
 
 
+def test_plotly_is_whole():
+    """In brackets or not, it is the script of the package."""
+    script = page_module.plotly_script()
+    plain = "(function(a, f) {} (typeof self !== 1 ? self : this, () => {\nreturn 1;\n}));"
+    assert page_module._at_once(plain).endswith(": this, (() => {\nreturn 1;\n})));")
+    assert page_module._at_once("var Plotly = 1;") == "var Plotly = 1;"
+    assert ": this, (() => {" in script  # or it has been built in a new way: look at _at_once
+
+
 def test_two_bytes_keep_four_digits(rng):
     values = rng.normal(size=1000) * 100
     values[3] = np.nan
@@ -417,6 +426,10 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     (line,) = opened.chart("map", "p1")
     np.testing.assert_allclose(line["y"], compared.speedup["speedup"])
     assert len([line for line in opened.chart("time", "p1") if line["name"]]) == 2
+    words = opened.page.locator("#p1").inner_text()
+    assert [f"share of messages lost {drop}: " in words for drop in (0, 0.4)] == [True] * 2, words
+    for text in (swept.folder, compared.folder):
+        assert f"{text / 'request.yaml'}" in opened.page.content()
     # The first run has a page of its own, the others are told how to have one.
     page = opened.page
     page.locator("#p0 summary", has_text="Runs").click()

@@ -93,7 +93,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         key=key,
         title=title,
         words=Html(f"<p>{_words(axes, runs, kind, vary)}</p>"),
-        speedups=items(_speedups(frames)),
+        speedups=items(_speedups(frames, {k: v for k, v in axes.items() if k != vary})),
         notes=items([*notes, *thin]),
         failed=items([f"{run}: failed: {why}" for run, why in source.manifest["failed"].items()]),
         provenance=definitions(_provenance(source)),
@@ -265,12 +265,20 @@ def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str 
     return safe(text)
 
 
-def _speedups(frames: dict[str, pd.DataFrame]) -> list[str]:
-    """Ratios in words, where there are few."""
+def _speedups(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> list[str]:
+    """Ratios in words, where there are few, and where in the grid each one is."""
     table = frames.get("speedup")
     if table is None or len(table) > 4:
         return []
-    return [f"{speedup_text(row)}; {costs_text(row)}." for _, row in table.iterrows()]
+    given = {
+        key: [among[code] for code in _codes(table[key], among)] for key, among in axes.items()
+    }
+    found = []
+    for number, (_, row) in enumerate(table.iterrows()):
+        where = ", ".join(f"{Look().words(key)} {values[number]}" for key, values in given.items())
+        text = f"{speedup_text(row)}; {costs_text(row)}."
+        found.append(f"{where}: {text}" if where else text)
+    return found
 
 
 def _provenance(source: Source) -> list[tuple[str, str]]:

@@ -88,7 +88,8 @@ function layoutOf(colours, x, y, more = {}) {
     tickcolor: colours.grid,
     automargin: true,
     exponentformat: "power",
-    ...(given.type === "log" ? {nticks: 6} : {}),
+    // On a phone the 2 and 5 between powers of ten would run into those.
+    ...(given.type === "log" ? {nticks: innerWidth < 600 ? 3 : 6} : {}),
     ...(typeof given === "string" ? {title: {text: given, standoff: 8}} : given),
   });
   return {
@@ -129,13 +130,15 @@ function stepLine(line, colour, dash) {
   };
 }
 
-/** The band between two lines. */
+/**
+ * The band between two lines.
+ *
+ * On a logarithmic axis, which has no room for what ends below 0, the lower half mirrors the upper one.
+ */
 function bandOf(line, colour, log) {
-  const positive = line.y.filter((value) => value > 0);
-  const least = log ? positive.reduce((a, b) => Math.min(a, b), Infinity) / 10 : -Infinity;
   const common = {type: "scatter", mode: "lines", x: line.x, line: {width: 0, shape: "hv"}, hoverinfo: "skip", showlegend: false};
   return [
-    {...common, y: line.low.map((value) => Math.max(value, least))},
+    {...common, y: log ? line.y.map((value, i) => value ** 2 / line.high[i]) : line.low},
     {...common, y: line.high, fill: "tonexty", fillcolor: faded(colour, 0.18)},
   ];
 }
