@@ -224,7 +224,6 @@ def as_file(request: Request, name: str, folder: Path) -> str | None:
     def blocks(knobs: Knobs) -> dict[str, Any]:
         return {side: {key: values} for side, (key, values) in knobs.items()}
 
-    tune = {**blocks(request.tune), "budget": request.budget} if request.tune else None
     given = {
         "base": os.path.relpath(request.base.absolute(), folder.absolute()),
         "name": name,
