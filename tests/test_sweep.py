@@ -255,11 +255,7 @@ def test_curves_end_where_the_runs_do(swept):
 def test_files_and_figures(swept):
     names = {path.name for path in swept.folder.iterdir()}
     assert names == {
-<<<<<<< HEAD
         *("runs.csv", "curves.csv", "summary.csv", "manifest.json", "request.yaml"),
-=======
-        *("request.yaml", "runs.csv", "curves.csv", "summary.csv", "manifest.json"),
->>>>>>> n-d
         *("curves.png", "heat_map.png"),
     }
     assert not list(swept.folder.parent.parent.glob("tiny-*/*.png"))
