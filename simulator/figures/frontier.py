@@ -147,13 +147,14 @@ def costs_axes(axis: Any) -> None:
     for side in (axis.xaxis, axis.yaxis):
         side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         side.set_minor_formatter(NullFormatter())
-    axis.xaxis.set_major_formatter(FuncFormatter(_thousands))
+    axis.xaxis.set_major_formatter(FuncFormatter(thousands))
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_xlabel("communications to target (messages sent)")
     axis.set_ylabel("time to target (s)")
 
 
-def _thousands(value: float, _: Any) -> str:
+def thousands(value: float, _: Any = None) -> str:
+    """12k and 3M, for a small place."""
     if value >= 1e6:
         return f"{value / 1e6:g}M"
     return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
 
-from simulator.figures.frontier import costs_axes, frontier_line
+from simulator.figures.frontier import costs_axes, frontier_line, thousands
 from simulator.figures.run import AXES
 from simulator.figures.style import LOOKS, PLAIN, Look
 from simulator.figures.sweep import (
@@ -52,7 +53,8 @@ def sides_picture(comparison: Comparison, metric: str, look: Look) -> Figure:
     count = len(columns) + tuned
     shape = (len(rows) * count, 1) if look.narrow else (len(rows), count)
     outside = len(comparison.vary[1]) > _INSIDE
-    height = (1.5 if look.narrow else 2.1) * shape[0]
+    height = (1.5 if look.narrow or keys else 2.1) * shape[0]
+    wide = {x: any(_needs_log(comparison, x, row) for row in rows) for x in columns}
     figure = look.picture(0.9 + 0.3 * outside + height)
     grid = figure.subplots(*shape, squeeze=False).reshape(len(rows), count)
     for row, axes in zip(rows, grid, strict=True):
@@ -60,6 +62,7 @@ def sides_picture(comparison: Comparison, metric: str, look: Look) -> Figure:
             if axis is not grid[0, 0]:
                 axis.sharey(grid[0, 0])
             _panel(axis, comparison, metric, x, row, look)
+            _x_axis(axis, x, wide[x])
             if look.narrow or row is rows[-1]:
                 axis.set_xlabel(text)
             if look.narrow or x == "time":
@@ -92,11 +95,6 @@ def _panel(
         what = "target" if len(levels) == 1 else "target (mean over seeds)"
         level = float(np.mean(levels))
         axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
-    if _needs_log(select(curves, {key: value})["x"].max() for value in values):
-        axis.set_xscale("log")
-        axis.xaxis.set_major_formatter(PLAIN)
-    else:
-        axis.locator_params(axis="x", nbins=5)
 
 
 def _sizes_differ(runs: pd.DataFrame) -> bool:
@@ -106,10 +104,22 @@ def _sizes_differ(runs: pd.DataFrame) -> bool:
     return len(sizes) > 0 and bool(sizes.max() > _OTHER_SIZE * sizes.min())
 
 
-def _needs_log(ends: Any) -> bool:
+def _needs_log(comparison: Comparison, x: str, row: dict[str, Any]) -> bool:
     """Do sides end more than ten times apart, so that one would be a needle?"""
+    key, values = comparison.vary
+    curves = select(comparison.curves, {**row, "axis": x})
+    ends = [float(select(curves, {key: value})["x"].max()) for value in values]
     spent = [end for end in ends if end > 0]
     return bool(spent and max(spent) > 10 * min(spent))
+
+
+def _x_axis(axis: Any, x: str, wide: bool) -> None:
+    """Logarithmic where that was found, the same in all rows; large numbers as 12k and 3M."""
+    if wide:
+        axis.set_xscale("log")
+    else:
+        axis.locator_params(axis="x", nbins=5)
+    axis.xaxis.set_major_formatter(PLAIN if x == "time" else FuncFormatter(thousands))
 
 
 def _legend(figure: Figure, axis: Any, title: str, outside: bool) -> None:
