@@ -93,13 +93,14 @@ class Private(Experiment):
         return (
             "Linear classification with a logistic loss by coordinate descent (Bellet, Guerraoui, "
             "Taziki and Tommasi 2018, figure 2c): test accuracy when each agent's points are "
-            f"hidden, (ε̄, e⁻⁵)-differentially, by Laplace noise on its one update, beside "
-            "coordinate descent without privacy and models learned alone; mean and 95 % interval over "
+            "hidden, (ε̄, e⁻⁵)-differentially, by Laplace noise on its one update, beside the same "
+            "rule without privacy and models learned alone; mean and 95 % interval over "
             f"{table['instances'][0]} random instances (100 agents with 10 to 100 points in the "
             f"unit ball, ridge 1, μ = {_mu():g}, which is {MU_THEIRS:g} in their scaling; the "
             "gradient of a point is clipped to an L1 norm of 1). All begin at zero: their private "
             "warm start is left out. The trade-off and the number of updates were chosen on "
-            "held-out seeds: with more updates each has more noise, and accuracies are lower. 5 % of the labels are flipped, in test points too; 0.5 is chance."
+            "held-out seeds: with more updates each has more noise, and accuracies are lower. 5 % "
+            "of the labels are flipped, in test points too; 0.5 is chance."
         )
 
 

@@ -82,8 +82,8 @@ FULL = Sizes(
     beyond_seeds=30,
     beyond_timers=100,
     beyond_grid={},
-    private_dimensions=(2, 5, 10, 20, 50),
-    private_instances=5,
+    private_dimensions=(2, 5, 10, 20, 50, 100),
+    private_instances=10,
 )
 QUICK = Sizes(
     name="quick",
