@@ -141,11 +141,14 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
     ]
     columns.append(Column("side", [str(side) for side in first["side"]]))
     for what, own in shown.groupby("equal", sort=False):
+        budgets = [number(budget, 3) for budget in own["budget"]]
+        same = len(set(budgets)) == 1
         cells = [
-            f"{_plus_minus(row['mean'], row['low'], row['high'])} at {number(row['budget'], 3)}"
-            for _, row in own.iterrows()
+            _plus_minus(row["mean"], row["low"], row["high"]) + ("" if same else f" at {budget}")
+            for budget, (_, row) in zip(budgets, own.iterrows(), strict=True)
         ]
-        columns.append(Column(_EQUAL[str(what)], cells))
+        heading = f"after {budgets[0]} {_EQUAL[str(what)]}" if same else _EQUAL[str(what)]
+        columns.append(Column(heading, cells))
     console.print(f"{metric.replace('_', ' ')} at equal budgets (the least that any run spent):")
     for part in fitted(columns, console.width):
         console.print(part)

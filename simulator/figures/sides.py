@@ -51,13 +51,15 @@ def sides_picture(comparison: Comparison, metric: str, look: Look) -> Figure:
     tuned = comparison.tuning is not None and not keys
     count = len(columns) + tuned
     shape = (len(rows) * count, 1) if look.narrow else (len(rows), count)
-    figure = look.picture(1.2 + (1.5 if look.narrow else 2.1) * shape[0])
+    wide = {x: any(_needs_log(comparison, x, row) for row in rows) for x in columns}
+    figure = look.picture(1.2 + (1.5 if look.narrow or keys else 2.1) * shape[0])
     grid = figure.subplots(*shape, squeeze=False).reshape(len(rows), count)
     for row, axes in zip(rows, grid, strict=True):
         for axis, (x, text) in zip(axes, columns.items(), strict=False):
             if axis is not grid[0, 0]:
                 axis.sharey(grid[0, 0])
             _panel(axis, comparison, metric, x, row, look)
+            _x_axis(axis, x, wide[x])
             if look.narrow or row is rows[-1]:
                 axis.set_xlabel(text)
             if look.narrow or x == "time":
@@ -90,11 +92,6 @@ def _panel(
         what = "target" if len(levels) == 1 else "target (mean over seeds)"
         level = float(np.mean(levels))
         axis.axhline(level, color="black", linewidth=0.8, label=what, zorder=1)
-    if _needs_log(select(curves, {key: value})["x"].max() for value in values):
-        axis.set_xscale("log")
-    else:
-        axis.locator_params(axis="x", nbins=5)
-    axis.xaxis.set_major_formatter(PLAIN if x == "time" else COUNTS)
 
 
 def _sizes_differ(runs: pd.DataFrame) -> bool:
@@ -104,10 +101,22 @@ def _sizes_differ(runs: pd.DataFrame) -> bool:
     return len(sizes) > 0 and bool(sizes.max() > _OTHER_SIZE * sizes.min())
 
 
-def _needs_log(ends: Any) -> bool:
+def _needs_log(comparison: Comparison, x: str, row: dict[str, Any]) -> bool:
     """Do sides end more than ten times apart, so that one would be a needle?"""
+    key, values = comparison.vary
+    curves = select(comparison.curves, {**row, "axis": x})
+    ends = [float(select(curves, {key: value})["x"].max()) for value in values]
     spent = [end for end in ends if end > 0]
     return bool(spent and max(spent) > 10 * min(spent))
+
+
+def _x_axis(axis: Any, x: str, wide: bool) -> None:
+    """Logarithmic where that was found, the same in all rows; large numbers as 12k and 3M."""
+    if wide:
+        axis.set_xscale("log")
+    else:
+        axis.locator_params(axis="x", nbins=5)
+    axis.xaxis.set_major_formatter(PLAIN if x == "time" else COUNTS)
 
 
 def _caption(figure: Figure, comparison: Comparison, look: Look) -> None:

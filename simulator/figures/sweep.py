@@ -171,10 +171,10 @@ def stage_lines(axis: Any, runs: pd.DataFrame, metric: str) -> None:
 
 
 def scale(axis: Any, sweep: Sweep, metric: str) -> None:
-    """A logarithmic axis for errors."""
+    """A logarithmic axis for errors, unless they span so little that it would have one number."""
     values = sweep.curves[metric].to_numpy(dtype=float)
     grows = sweep.metrics.get(metric, ("", False))[1]
-    if not grows and np.nanmin(values) > 0:
+    if not grows and np.nanmin(values) > 0 and np.nanmax(values) > 2 * np.nanmin(values):
         log_scale(axis)
 
 
