@@ -470,7 +470,7 @@ def test_tuned_choices_are_the_best_on_held_out_instances(choices):
 
 
 def test_less_privacy_and_fewer_dimensions_are_more_accurate():
-    """As committed: a smaller ε̄ has more noise, and each coordinate its own (Bellet et al. 2018)."""
+    """As committed: a smaller ε̄ means more noise, and every coordinate has its own."""
     table = pd.read_csv(COMMITTED / "private.csv").set_index("dimension")
     lines = table[["cd", "eps1", "eps05", "eps01"]]
     small = lines[lines.index <= 20]

@@ -101,8 +101,8 @@ class Private(Experiment):
             "gradient of a point is clipped to an L1 norm of 1). All begin at zero: their private "
             "warm start is left out. The trade-off and the number of updates were chosen on "
             "held-out seeds: with more updates each has more noise, and accuracies are lower. 5 % "
-            "of the labels are flipped, in test points too; 0.5 is chance. With ε̄ = 1 private models "
-            f"are better than those learned alone at {better} of {len(table)} dimensions."
+            "of the labels are flipped, in test points too; 0.5 is chance. With ε̄ = 1 private "
+            f"models are better than those learned alone at {better} of {len(table)} dimensions."
         )
 
 
