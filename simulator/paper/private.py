@@ -90,6 +90,7 @@ class Private(Experiment):
     def caption(self, tables: Tables) -> str:
         """What one sees."""
         table = tables[self.id]
+        better = int((table["eps1_minus_solitary_low"] > 0).sum())
         return (
             "Linear classification with a logistic loss by coordinate descent (Bellet, Guerraoui, "
             "Taziki and Tommasi 2018, figure 2c): test accuracy when each agent's points are "
@@ -100,7 +101,8 @@ class Private(Experiment):
             "gradient of a point is clipped to an L1 norm of 1). All begin at zero: their private "
             "warm start is left out. The trade-off and the number of updates were chosen on "
             "held-out seeds: with more updates each has more noise, and accuracies are lower. 5 % "
-            "of the labels are flipped, in test points too; 0.5 is chance."
+            "of the labels are flipped, in test points too; 0.5 is chance. With ε̄ = 1 private "
+            f"models are better than those learned alone at {better} of {len(table)} dimensions."
         )
 
 
