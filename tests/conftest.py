@@ -58,6 +58,16 @@ def build(base: dict, *, plugins: Plugins | None = None, **overrides) -> Scenari
     return schema_for(plugins).model_validate(values)
 
 
+#: Files whose tests take longest, which go first: nobody should wait for them at the end.
+LONGEST = ("test_paper", "test_report", "test_sweep", "test_dask", "test_compare", "test_readme")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The same order in all of xdist's processes."""
+    places = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(LONGEST)))
+
+
 def problem_of(scenario: Scenario):
     return build_problem(scenario, Streams(scenario.seed))
 

@@ -6,10 +6,11 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from agents.compiling import JIT, CompilationError
 from agents.running import RuleError
@@ -59,7 +60,7 @@ def run(
         raise SimulatorError("plugins belong to a file: give them to load_scenario")
     # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
     # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
-    with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+    with _blas().limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         try:
             return _run(scenario, progress)
         except (RuleError, CompilationError) as error:
@@ -71,6 +72,12 @@ def run(
             if place is None:
                 raise
             raise SimulatorError(f"{place}: {type(error).__name__}: {error}") from error
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The linear algebra's threads; to find its libraries takes longer than a small run."""
+    return ThreadpoolController()
 
 
 def _run(scenario: Scenario, progress: Progress | None) -> Result:
