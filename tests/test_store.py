@@ -24,6 +24,7 @@ from simulator.errors import DamagedError, MissingError, StoreError, StoreWarnin
 from simulator.runs.results import load_result, save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.store import drafts
 from simulator.store import store as store_module
 from simulator.store.checked import read_checked, write_checked
 from simulator.store.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
@@ -389,3 +390,18 @@ def test_the_store_builds_no_problems_and_draws_nothing():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[] False\n", done.stderr
+
+
+def test_a_signal_while_a_draft_is_cleared_away_leaves_nothing(tmp_path, monkeypatch):
+    remove, interruptions = drafts._remove, [KeyboardInterrupt()]
+
+    def interrupted(folder):
+        next(folder.iterdir()).unlink()  # half of it
+        if interruptions:
+            raise interruptions.pop()
+        remove(folder)
+
+    monkeypatch.setattr(drafts, "_remove", interrupted)
+    with pytest.raises(KeyboardInterrupt), locked_folder(tmp_path, DRAFT) as work:
+        (work / "draft").touch()
+    assert not list(tmp_path.iterdir())

@@ -50,8 +50,13 @@ def locked_folder(parent: Path, prefix: str) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        _remove(folder)
-        os.close(lock)
+        try:
+            _remove(folder)
+        except BaseException:  # a signal, in the middle of it
+            _remove(folder)
+            raise
+        finally:
+            os.close(lock)
 
 
 @contextmanager
@@ -81,8 +86,13 @@ class _NotOursError(Exception):
 def _new_locked_folder(parent: Path, prefix: str) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
-        with suppress(_NotOursError):  # swept up by another process before we had the lock
+        try:
             return folder, _lock(folder)
+        except _NotOursError:  # swept up by another process before we had the lock
+            continue
+        except BaseException:
+            _remove(folder)
+            raise
 
 
 def _lock(folder: Path) -> int:
