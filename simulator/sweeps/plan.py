@@ -239,6 +239,8 @@ def _placed(line: str, values: dict[str, Any], request: Request) -> str:
     for key in request.worlds.get(world, {}):
         if line.startswith(f"--set {key}: "):
             return f"worlds.{world}: {line.removeprefix('--set ')}"
+    if request.vary is not None and line.startswith(f"--set {request.vary[0]}: "):
+        return f"--vary {line.removeprefix('--set ')}"
     return line
 
 

@@ -85,7 +85,8 @@ class TargetLevel:
         known = {kind_of(each): each for each in schema.kinds.metrics}
         if metric not in known:
             hint = did_you_mean(metric, known)
-            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {', '.join(known)}")
+            allowed = ", ".join([*known, NO_TARGET])
+            raise ScenarioError(f"{place}: unknown metric;{hint} allowed: {allowed}")
         try:
             read = read_level(plain_value(level))
         except ValueError:
