@@ -15,8 +15,9 @@ import pytest
 
 from simulator import sweep
 from simulator.errors import SimulatorError
+from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.plan import Request, make_plan
-from simulator.sweeps.workers import DaskCrew, Done, pack, run_all
+from simulator.sweeps.workers import DaskCrew, run_all
 from tests.sweeping import GRID, ROOT, TINY, table_bytes, write_tiny
 
 distributed = pytest.importorskip("distributed")

@@ -29,8 +29,8 @@ from simulator.store import store as store_module
 from simulator.store.checked import read_checked, write_checked
 from simulator.store.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
 from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
+from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.work import Run, unfinished
-from simulator.sweeps.workers import Done, pack
 from tests.conftest import MEANS, build
 from tests.sweeping import ROOT, write_tiny
 

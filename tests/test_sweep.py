@@ -23,9 +23,10 @@ from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.store.store import Store
+from simulator.sweeps.jobs import Done, Failed, pack
 from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
 from simulator.sweeps.tables import _curve, mean_interval
-from simulator.sweeps.workers import Done, Failed, LocalCrew, pack, run_all
+from simulator.sweeps.workers import LocalCrew, run_all
 from tests.processes import Command
 from tests.sweeping import GRID, sweep_tables, table_bytes, write_tiny
 

@@ -26,9 +26,9 @@ from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
 from simulator.store.checked import hash_of, read_checked, write_checked
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
+from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
 from simulator.sweeps.tables import mean_interval
 from simulator.sweeps.work import Run, Task
-from simulator.sweeps.workers import Done, Failed, Outcome, reason_for
 
 #: How each method looks in every figure: colour, line, marker; apart also in black and white.
 LOOKS: dict[str, dict[str, Any]] = {

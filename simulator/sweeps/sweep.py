@@ -26,11 +26,12 @@ from simulator.store.store import (
     software,
     write_manifest,
 )
+from simulator.sweeps.jobs import require_travel, tied_here
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import Request, as_file, label, read_request
 from simulator.sweeps.tables import curves_table, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
-from simulator.sweeps.workers import crew_for, require_travel, tied_here
+from simulator.sweeps.workers import crew_for
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from simulator.errors import DamagedError, MissingError, StoreWarning
 from simulator.runs.results import save_result
 from simulator.scenario.schema import Scenario
 from simulator.store.store import TRACE, Store, digest
-from simulator.sweeps.workers import Crew, Done, Failed, Here, Job, pack, run_all
+from simulator.sweeps.jobs import Done, Failed, Job, pack
+from simulator.sweeps.workers import Crew, Here, run_all
 
 #: What to tell somebody who interrupts.
 RESUMED = "what is finished is stored; the same command goes on from there"
