@@ -61,7 +61,7 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
     labels = {"values": "value", "slopes": "slope", "bends": "bend"}
 
     def each(name: str) -> Callable[..., Any]:
-        return wrap(compiling.bind(_each, formula=wrap(getattr(loss, name))))
+        return wrap(compiling.bind(_each, name, formula=wrap(getattr(loss, name))))
 
     return compiling.Functions(
         f"loss_{kind}",
@@ -103,11 +103,15 @@ class Data(NamedTuple):
     b: Floats
     #: The dual variables (M,), from which iterative steps start.
     dual: Floats
-    #: Kinked: z (M, p) and t (M); the Gram matrices end to end, and where each begins (n + 1).
+    #: Kinked: z (M, p), their lengths (M) and t (M); the Gram matrices end to end, and where each
+    #: begins (n + 1); the Cholesky factor of a part of each, and which part (M) that is.
     Z: Floats
+    norms: Floats
     t: Floats
     grams: Floats
     gram_offsets: Indices
+    roots: Floats
+    rooted: Indices
     #: Quadratic: θ = shrink·v + shift, (n, p, p) and (n, p).
     shrink: Floats
     shift: Floats
@@ -198,9 +202,12 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "b": (float, ("na",)),
     "dual": (float, ("Md",)),
     "Z": (float, ("Mz", "p")),
+    "norms": (float, ("Mz",)),
     "t": (float, ("Mz",)),
     "grams": (float, ("G",)),
     "gram_offsets": (int, ("g1",)),
+    "roots": (float, ("G",)),
+    "rooted": (int, ("Mz",)),
     "shrink": (float, ("nq", "p", "p")),
     "shift": (float, ("nq", "p")),
     "lengths": (float, ("nl",)),

@@ -44,23 +44,35 @@ def combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None
 @kernel
 def dot(x: Floats, y: Floats) -> float:
     """x·y."""
+    total = 0.0
+    for j in range(len(x)):
+        total += x[j] * y[j]
+    return total
+
+
+@kernel
+def dot_row(X: Floats, k: int, y: Floats) -> float:
+    """X[k]·y, without making a view of the row, which takes time."""
     # Four sums side by side: one alone would wait for each addition to finish.
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    whole = len(x) - len(x) % 4
+    whole = len(y) - len(y) % 4
     for j in range(0, whole, 4):
-        s0 += x[j] * y[j]
-        s1 += x[j + 1] * y[j + 1]
-        s2 += x[j + 2] * y[j + 2]
-        s3 += x[j + 3] * y[j + 3]
-    for j in range(whole, len(x)):
-        s0 += x[j] * y[j]
+        s0 += X[k, j] * y[j]
+        s1 += X[k, j + 1] * y[j + 1]
+        s2 += X[k, j + 2] * y[j + 2]
+        s3 += X[k, j + 3] * y[j + 3]
+    for j in range(whole, len(y)):
+        s0 += X[k, j] * y[j]
     return (s0 + s1) + (s2 + s3)
 
 
 @kernel
 def prox_box(
     Z: Floats,
+    lengths: Floats,
     gram: Floats,
+    root: Floats,
+    rooted: Indices,
     t: Floats,
     low: float,
     high: float,
@@ -77,49 +89,52 @@ def prox_box(
     (more points than dimensions, near-duplicates, large b/a) multiplier steps come in between.
     Stopped on the projected gradient, which is in units of the margin.
 
-    ``gram`` is ZZᵀ, or (0, 0) where there are more points than dimensions: with it a change of
-    one coordinate costs O(m), without it O(p).
+    ``lengths`` are the ‖z_k‖.  ``gram`` is ZZᵀ, or (0, 0) where there are more points than
+    dimensions: with it a change of one coordinate costs O(m), without it O(p).  ``root`` is the
+    Cholesky factor of the part of it that was last inside the box, which seldom changes, and
+    ``rooted`` that part's coordinates, counted from 1, up to a 0.
     """
     m = len(t)
-    squares = np.empty(m)
     longest, offset = 0.0, 0.0
     for k in range(m):
-        squares[k] = gram[k, k] if len(gram) else dot(Z[k], Z[k])
-        longest = max(longest, math.sqrt(squares[k]))
+        longest = max(longest, lengths[k])
         offset = max(offset, abs(t[k]))
         dual[k] = min(max(dual[k], low), high)
-    reach = math.sqrt(dot(v, v))
-    gradients = np.empty(len(gram))
+    reach, inverse = math.sqrt(dot(v, v)), 1.0 / a
+    work = np.empty((2, len(gram)))
+    gradients, step = work[0], work[1]
     for sweep in range(1, PASS_LIMIT + 1):
         if sweep % PASSES == 1:  # at the start, after a multiplier step, and against drift
-            combine(Z, a, v, dual, theta)
-            for k in range(len(gram)):
-                gradients[k] = dot(Z[k], theta) - t[k]
-        worst, size = 0.0, reach
+            if len(gram):
+                for k in range(m):
+                    gradients[k] = dot_row(Z, k, v) - t[k] + dot_row(gram, k, dual) * inverse
+            else:
+                combine(Z, a, v, dual, theta)
+        if len(gram):
+            _free_step(gram, root, rooted, low, high, a, gradients, dual, step)
+        worst, size = 0.0, 0.0
         for k in range(m):
-            gradient = gradients[k] if len(gram) else dot(Z[k], theta) - t[k]
-            if squares[k] == 0.0:  # θ does not depend on this point
+            gradient = gradients[k] if len(gram) else dot_row(Z, k, theta) - t[k]
+            if lengths[k] == 0.0:  # θ does not depend on this point
                 dual[k] = low if gradient > 0.0 else high
                 continue
             old = dual[k]
-            new = min(max(old - gradient * a / squares[k], low), high)
+            new = min(max(old - gradient * (a / lengths[k] ** 2), low), high)
             if (gradient > 0.0 and old > low) or (gradient < 0.0 and old < high):
                 worst = max(worst, abs(gradient))
             if new != old:
                 dual[k] = new
-                weight = (new - old) / a
+                weight = (new - old) * inverse
                 if len(gram):
                     for j in range(m):
                         gradients[j] += weight * gram[k, j]
                 else:
                     for j in range(len(theta)):
                         theta[j] += weight * Z[k, j]
-            size += abs(new) * math.sqrt(squares[k]) / a
-        if worst <= TOLERANCE * (offset + longest * size):
+            size += abs(new) * lengths[k]
+        if worst <= TOLERANCE * (offset + longest * (reach + size * inverse)):
             combine(Z, a, v, dual, theta)
             return True
-        if len(gram):
-            _free_step(gram, low, high, a, gradients, dual)
         if sweep >= FIRST_PASSES and sweep % PASSES == 0:
             penalty = PENALTIES[sweep // PASSES % len(PENALTIES)] * a / longest**2
             combine(Z, a, v, dual, theta)
@@ -129,46 +144,74 @@ def prox_box(
 
 @kernel
 def _free_step(
-    gram: Floats, low: float, high: float, a: float, gradients: Floats, dual: Floats
+    gram: Floats,
+    root: Floats,
+    rooted: Indices,
+    low: float,
+    high: float,
+    a: float,
+    gradients: Floats,
+    dual: Floats,
+    step: Floats,
 ) -> None:
     """Zero the gradient of all coordinates inside the box at once, if that keeps them inside.
 
     Coordinate descent soon finds which coordinates those are, but then only creeps; this Newton
     step, gram_FF δ = −a·gradient_F, arrives.
     """
-    m = len(dual)
-    free = np.empty(m, np.int64)
-    f = 0
+    m, f, changed = len(dual), 0, False
     for k in range(m):
         if low < dual[k] < high:
-            free[f] = k
+            changed = changed or rooted[f] != k + 1
+            rooted[f] = k + 1
             f += 1
-    factor = np.empty((f, f))  # Cholesky's, then forward and backward substitution
-    step = np.empty(f)
-    for i in range(f):
-        total = -a * gradients[free[i]]
-        for j in range(i + 1):
-            entry = gram[free[i], free[j]]
-            for k in range(j):
-                entry -= factor[i, k] * factor[j, k]
-            if j < i:
-                factor[i, j] = entry / factor[j, j]
-                total -= factor[i, j] * step[j]
-            elif entry <= 1e-10 * gram[free[i], free[i]]:
-                return  # nearly dependent points: leave them to the other methods
-            else:
-                factor[i, i] = math.sqrt(entry)
-        step[i] = total / factor[i, i]
+    if f == 0:
+        rooted[0] = 0
+        return
+    if f < m and rooted[f] != 0:
+        changed, rooted[f] = True, 0
+    if changed and not _factorise(gram, rooted[:f], root):
+        root[0, 0] = 0.0
+    if root[0, 0] == 0.0:
+        return  # nearly dependent points: leave them to the other methods
+    for i in range(f):  # forward and backward substitution
+        total = -a * gradients[rooted[i] - 1]
+        for j in range(i):
+            total -= root[i, j] * step[j]
+        step[i] = total * root[i, i]
     for i in range(f - 1, -1, -1):
+        total = step[i]
         for j in range(i + 1, f):
-            step[i] -= factor[j, i] * step[j]
-        step[i] /= factor[i, i]
-        if not low < dual[free[i]] + step[i] < high:
+            total -= root[j, i] * step[j]
+        step[i] = total * root[i, i]
+        if not low < dual[rooted[i] - 1] + step[i] < high:
             return
     for i in range(f):
-        dual[free[i]] += step[i]
+        dual[rooted[i] - 1] += step[i]
+        weight = step[i] / a
         for k in range(m):
-            gradients[k] += step[i] / a * gram[free[i], k]
+            gradients[k] += weight * gram[rooted[i] - 1, k]
+
+
+@kernel
+def _factorise(gram: Floats, rooted: Indices, root: Floats) -> bool:
+    """Cholesky's factor of these rows and columns; False if they are nearly dependent.
+
+    On its diagonal are the reciprocals.
+    """
+    for j in range(len(rooted)):
+        own = rooted[j] - 1
+        for i in range(j, len(rooted)):
+            entry = gram[rooted[i] - 1, own]
+            for k in range(j):
+                entry -= root[i, k] * root[j, k]
+            root[i, j] = entry
+        if root[j, j] <= 1e-10 * gram[own, own]:
+            return False
+        root[j, j] = 1.0 / math.sqrt(root[j, j])
+        for i in range(j + 1, len(rooted)):
+            root[i, j] *= root[j, j]
+    return True
 
 
 @kernel
@@ -199,19 +242,19 @@ def _multiplier_step(
         size = a * (math.sqrt(dot(theta, theta)) + math.sqrt(dot(v, v)))
         f = 0
         for k in range(m):
-            residual[k] = dot(Z[k], theta) - t[k]
+            residual[k] = dot_row(Z, k, theta) - t[k]
             dual[k] = min(max(old[k] - penalty * residual[k], low), high)
             if low < dual[k] < high:
                 free[f] = k
                 f += 1
             for j in range(p):
                 gradient[j] -= dual[k] * Z[k, j]
-            size += abs(dual[k]) * math.sqrt(dot(Z[k], Z[k]))
+            size += abs(dual[k]) * math.sqrt(dot_row(Z, k, Z[k]))
         if math.sqrt(dot(gradient, gradient)) <= TOLERANCE * size:
             break
         direction = -solve_shifted(Z, free[:f], np.full(f, penalty), a, gradient)
         for k in range(m):
-            rates[k] = dot(Z[k], direction)
+            rates[k] = dot_row(Z, k, direction)
         descent = dot(gradient, direction)
         curve = a * dot(direction, direction)
         start = a * (dot(theta, direction) - dot(v, direction))
@@ -254,10 +297,10 @@ def solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient:
     matrix = np.empty((f, f))
     scaled = np.empty(f)
     for k in range(f):
-        scaled[k] = math.sqrt(weights[k]) * dot(Z[rows[k]], gradient)
+        scaled[k] = math.sqrt(weights[k]) * dot_row(Z, rows[k], gradient)
         for other in range(k + 1):
             weight = math.sqrt(weights[k] * weights[other])
-            matrix[k, other] = weight * dot(Z[rows[k]], Z[rows[other]])
+            matrix[k, other] = weight * dot_row(Z, rows[k], Z[rows[other]])
             matrix[other, k] = matrix[k, other]
         matrix[k, k] += a
     _solve_positive(matrix, scaled)
@@ -304,14 +347,15 @@ def fit_absolute(
     ``reached`` is left False for agents whose points are so nearly dependent that it fails.
     """
     p = Z.shape[1]
-    no_gram = np.empty((0, 0))
+    no_gram, no_root = np.empty((0, 0)), np.empty(0, np.int64)
     for i in range(len(offsets) - 1):
         own = slice(offsets[i], offsets[i + 1])
         points, targets = Z[own], y[own]
         total, longest, offset = 0.0, 0.0, 0.0
+        lengths = np.empty(len(targets))
         for k in range(len(targets)):
-            length = math.sqrt(dot(points[k], points[k]))
-            total, longest = total + length, max(longest, length)
+            lengths[k] = math.sqrt(dot(points[k], points[k]))
+            total, longest = total + lengths[k], max(longest, lengths[k])
             offset = max(offset, abs(targets[k]))
         if longest == 0.0 or offset == 0.0:  # 0 is a minimiser
             reached[i] = True
@@ -322,7 +366,8 @@ def fit_absolute(
         theta = np.zeros(p)
         last = math.inf
         for _ in range(200):
-            solved = prox_box(points, no_gram, targets, -1.0, 1.0, a, theta, dual, models[i])
+            one = (points, lengths, no_gram, no_gram, no_root, targets, -1.0, 1.0)
+            solved = prox_box(*one, a, theta, dual, models[i])
             moved = math.sqrt(dot(models[i] - theta, models[i] - theta))
             for j in range(p):
                 theta[j] = models[i, j]

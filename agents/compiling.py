@@ -37,7 +37,7 @@ from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
 from agents import rule
-from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours
+from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours, source_of
 
 #: Is anything compiled at all?
 JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
@@ -51,9 +51,12 @@ _FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper":
 def kernel(function: Callable[..., Any]) -> Any:
     """A function that compiled code calls: compiled with its caller, and not kept by itself.
 
-    Python can't call it: the way from there would double what there is to compile.
+    Python can't call it: the way from there would double what there is to compile.  What divides
+    by zero gets an infinity, as in NumPy: a check at each division would keep loops from vectors.
     """
-    return _once(njit(boundscheck=CHECKED, **_FROM_COMPILED_CODE_ONLY)(function))
+    return _once(
+        njit(boundscheck=CHECKED, error_model="numpy", **_FROM_COMPILED_CODE_ONLY)(function)
+    )
 
 
 def _once(dispatcher: Any) -> Any:
@@ -257,8 +260,15 @@ class Layout:
 
 # --- generated modules ----------------------------------------------------------------------------
 def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
-    """What prepares a class's functions for the wrappers: others' always check their indices."""
-    return kernel if is_ours(thing) else _checked
+    """What prepares a class's functions for the wrappers: others' always check their indices.
+
+    Their names get a hash of what they are made of.  Compiled code finds a function by its name,
+    its types and a number that each process counts for itself: code kept by one process would find
+    another function of the same name in the next.
+    """
+    make = kernel if is_ours(thing) else _checked
+    content = hashlib.sha256(source_of(thing)).hexdigest()[:16]
+    return lambda function: make(bind(function, content))
 
 
 def _checked(function: Callable[..., Any]) -> Any:
@@ -351,15 +361,18 @@ def _write(path: Path, text: str) -> None:
     os.replace(file.name, path)
 
 
-def bind(function: Callable[..., Any], **names: Any) -> Callable[..., Any]:
-    """A function with other things in the place of some of its module's names.
+def bind(function: Callable[..., Any], label: str, **names: Any) -> Callable[..., Any]:
+    """A function with a label to its name, and other things in the place of some global names.
 
     A closure or a function passed as an argument would do the same, and would never be found in
     the cache.
     """
     assert isinstance(function, FunctionType)
-    scope = {**function.__globals__, **names}
-    return FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+    scope = {**function.__globals__, **names} if names else function.__globals__
+    rest = function.__name__, function.__defaults__, function.__closure__
+    bound = FunctionType(function.__code__, scope, *rest)
+    bound.__qualname__ = f"{function.__qualname__}_{label}"
+    return bound
 
 
 class CompilationError(Exception):

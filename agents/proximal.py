@@ -16,7 +16,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from agents.box import TOLERANCE, combine, dot, prox_box, solve_shifted
+from agents.box import TOLERANCE, combine, dot, dot_row, prox_box, solve_shifted
 from agents.compiling import FAILED, invoke, kernel
 
 Floats = NDArray[np.float64]
@@ -79,7 +79,7 @@ def prox_newton(
         gradient = a * (theta - v)
         size = a * (math.sqrt(dot(theta, theta)) + math.sqrt(dot(v, v)))
         for k in range(m):
-            predictions[k] = dot(X[k], theta)
+            predictions[k] = dot_row(X, k, theta)
         slopes(d, predictions, y, dual)
         bends(d, predictions, y, weights)
         for k in range(m):
@@ -87,12 +87,12 @@ def prox_newton(
             weights[k] *= b
             for j in range(len(theta)):
                 gradient[j] -= dual[k] * X[k, j]
-            size += abs(dual[k]) * math.sqrt(dot(X[k], X[k]))
+            size += abs(dual[k]) * math.sqrt(dot_row(X, k, X[k]))
         if math.sqrt(dot(gradient, gradient)) <= TOLERANCE * size:
             return True
         direction = -solve_shifted(X, rows, weights, a, gradient)
         for k in range(m):
-            rates[k] = dot(X[k], direction)
+            rates[k] = dot_row(X, k, direction)
         descent = dot(gradient, direction)
         curve = a * dot(direction, direction)
         start = a * (dot(theta, direction) - dot(v, direction))
@@ -138,8 +138,11 @@ def box_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     first, last = d.gram_offsets[i], d.gram_offsets[i + 1]
     side = high - low if last > first else 0
     gram = d.grams[first:last].reshape((side, side))
+    root = d.roots[first:last].reshape((side, side))
     Z, t, dual = d.Z[low:high], d.t[low:high], d.dual[low:high]
-    return prox_box(Z, gram, t, d.low * d.b[i], d.b[i], d.a[i], v, dual, theta)
+    lengths, rooted = d.norms[low:high], d.rooted[low:high]
+    floor, b = d.low * d.b[i], d.b[i]
+    return prox_box(Z, lengths, gram, root, rooted, t, floor, b, d.a[i], v, dual, theta)
 
 
 @kernel
@@ -154,7 +157,7 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     predictions, there = np.empty(len(y)), np.empty(len(y))
     for k in range(d.steps):
         for z in range(len(y)):
-            predictions[z] = dot(X[z], theta)
+            predictions[z] = dot_row(X, z, theta)
         slopes(d, predictions, y, there)
         length = d.lengths[i] if d.lengths[i] > 0.0 else 2.0 / (a * (k + 2))
         for x in range(d.p):
@@ -172,7 +175,7 @@ def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
     X, y = d.points[low:high], d.targets[low:high]
     predictions, rates = np.empty(len(y)), np.empty(len(y))
     for z in range(len(y)):
-        predictions[z] = dot(X[z], theta)
+        predictions[z] = dot_row(X, z, theta)
     slopes(d, predictions, y, rates)
     for x in range(d.p):
         out[x] = 0.0

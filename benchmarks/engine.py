@@ -152,8 +152,8 @@ def main() -> None:
     print(f"                                           {fast / fast_dense:6.2f} compiled")
     hinge = best(
         {
-            "SimPy engine": engine(separators(seconds / 20, "simpy")),
-            "compiled engine": engine(separators(seconds / 4, "compiled")),
+            "SimPy engine": engine(separators(seconds / 3, "simpy")),
+            "compiled engine": engine(separators(seconds, "compiled")),
         },
         repeats,
     )

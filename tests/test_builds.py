@@ -105,3 +105,26 @@ def test_the_checks_are_there():
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert done.stdout == "checked\n", done.stderr
+
+
+SLOPES = """
+import sys
+import numpy as np
+from agents.losses import LOSSES
+
+for name in sys.argv[1:]:
+    print(name, *LOSSES[name]().slopes(np.array([0.5, -2.0]), np.ones(2)))
+"""
+
+
+def test_kept_code_finds_its_own_functions_in_any_process(tmp_path):
+    """Numba names functions by numbers that each process counts: here both begin with the same."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    logistic = [-1 / (1 + np.exp(s)) for s in (0.5, -2.0)]
+    for order in (["logistic"], ["hinge", "logistic"]):
+        command = [sys.executable, "-c", SLOPES, *order]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        *_, told = done.stdout.splitlines()
+        name, *slopes = told.split()
+        assert name == "logistic"
+        np.testing.assert_allclose([float(s) for s in slopes], logistic, rtol=1e-14)

@@ -163,6 +163,7 @@ class Kinked(Loss):
         ]
         return {
             "Z": Z,
+            "norms": np.linalg.norm(Z, axis=1),
             "t": t,
             "low": self.low,
             "grams": np.concatenate([*grams, np.empty(0)]),

@@ -111,17 +111,18 @@ class CollaborativeADMM(Rule):
 
     def solve(s: Any, i: int) -> None:
         """Step 1: the primal problem."""
+        inverse = 1.0 / s.a[i]
         for x in range(s.p):
-            s.v[x] = s.pull[i, x] / s.a[i]
+            s.v[x] = s.pull[i, x] * inverse
         if not prox(s, i, s.v, s.models[i]):
             s.exhausted[i] += 1
 
     def tell(s: Any, i: int, k: int, out: Floats) -> None:
         """Θ̃_i^i, Θ̃_i^j, Λ_ei^i, Λ_ei^j, right after a solve."""
         rho = s.penalty[k]
-        share = s.W[k] / (s.W[k] + rho)
+        share, inverse = s.W[k] / (s.W[k] + rho), 1.0 / rho
         for x in range(s.p):
-            u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / rho
+            u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] * inverse
             out[0, x] = s.models[i, x]
             out[1, x] = share * s.models[i, x] + (1.0 - share) * u
             out[2, x] = s.link[k, DUAL_I, x]
@@ -133,15 +134,16 @@ class CollaborativeADMM(Rule):
         In the other end's message the first of each pair is j and the second i, so they cross here.
         """
         rho = s.penalty[k]
-        kappa = s.W[k] * rho / (s.W[k] + rho)
+        share, inverse = s.W[k] / (s.W[k] + rho), 1.0 / rho
         for x in range(s.p):
-            z_i = 0.5 * ((sent[2, x] + received[3, x]) / rho + sent[0, x] + received[1, x])
-            z_j = 0.5 * ((received[2, x] + sent[3, x]) / rho + received[0, x] + sent[1, x])
+            z_i = 0.5 * ((sent[2, x] + received[3, x]) * inverse + sent[0, x] + received[1, x])
+            z_j = 0.5 * ((received[2, x] + sent[3, x]) * inverse + received[0, x] + sent[1, x])
             dual_i = sent[2, x] + rho * (sent[0, x] - z_i)
             dual_j = sent[3, x] + rho * (sent[1, x] - z_j)
-            old = kappa * (s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / rho)
-            old += rho * (s.link[k, Z_I, x] - s.link[k, DUAL_I, x] / rho)
-            new = kappa * (z_j - dual_j / rho) + rho * (z_i - dual_i / rho)
+            # κ_j u_j + ρ w_j, with κ_j = share·ρ, as it was and as it is.
+            old = share * (rho * s.link[k, Z_J, x] - s.link[k, DUAL_J, x])
+            old += rho * s.link[k, Z_I, x] - s.link[k, DUAL_I, x]
+            new = share * (rho * z_j - dual_j) + (rho * z_i - dual_i)
             s.pull[i, x] += new - old
             s.link[k, Z_I, x], s.link[k, Z_J, x] = z_i, z_j
             s.link[k, DUAL_I, x], s.link[k, DUAL_J, x] = dual_i, dual_j
