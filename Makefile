@@ -15,7 +15,8 @@ help:
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove .venv, caches and results"
 
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles what it imports when it first does so; all of it would take as long as the rest.
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
 # What a run needs; tools for tests and documentation come when they are wanted.
 .venv/.run: pyproject.toml setup.py constraints.txt

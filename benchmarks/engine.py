@@ -152,7 +152,7 @@ def main() -> None:
     print(f"                                           {fast / fast_dense:6.2f} compiled")
     hinge = best(
         {
-            "SimPy engine": engine(separators(seconds / 3, "simpy")),
+            "SimPy engine": engine(separators(seconds, "simpy")),
             "compiled engine": engine(separators(seconds, "compiled")),
         },
         repeats,
