@@ -329,6 +329,12 @@ def evil_page(browser, evil, tmp_path_factory):
     opened.page.close()
 
 
+def test_all_charts_are_drawn_though_nobody_scrolls(evil_page):
+    waiting = "[...document.querySelectorAll('[data-chart]:not([data-drawn])')]"
+    evil_page.page.wait_for_function(f"{waiting}.every(node => !node.offsetParent)")
+    assert evil_page("document.querySelectorAll('[data-drawn]').length") > 3
+
+
 def test_the_charts_hold_the_trace(evil_page, evil):
     trace = pd.read_csv(evil[0] / "trace.csv")
     for axis in ("time", "communications"):

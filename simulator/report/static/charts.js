@@ -1,4 +1,5 @@
-// Charts: Plotly in the page's colours, drawn when they come into view, linked in pairs.
+// Charts: Plotly in the page's colours, drawn when they come into view or nothing else is to be done,
+// linked in pairs.
 
 const CONFIG = {
   displaylogo: false,
@@ -6,6 +7,7 @@ const CONFIG = {
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 const drawn = new Set();
+const waiting = new Set();
 
 /** Kept when Plotly is there: charts wait for it. */
 let plotlyStarted;
@@ -17,7 +19,20 @@ function startPlotly() {
   document.body.append(el("script", {text: text.textContent}));
   text.remove();
   plotlyStarted();
-  plotly.then(() => { document.documentElement.dataset.charts = performance.now().toFixed(0); });
+  plotly.then(() => {
+    document.documentElement.dataset.charts = performance.now().toFixed(0);
+    whenIdle(drawNext);
+  });
+}
+
+const whenIdle = window.requestIdleCallback ?? ((task) => setTimeout(task, 50));
+
+/** One more of the charts that nobody has come to: they are there for a print or a picture. */
+function drawNext() {
+  const next = [...waiting].find((chart) => chart.node.offsetParent);
+  if (!next) return;
+  next.draw();
+  whenIdle(drawNext);
 }
 darkness.addEventListener("change", () => drawn.forEach((chart) => chart.draw()));
 
@@ -30,15 +45,19 @@ class Chart {
     this.ready = false;
     node.chart = this;
     if (eager) plotly.then(() => this.draw());
-    else new IntersectionObserver((entries, observer) => {
-      if (!entries.some((entry) => entry.isIntersecting)) return;
-      observer.disconnect();
-      plotly.then(() => this.draw());
-    }, {rootMargin: "300px"}).observe(node);
+    else {
+      waiting.add(this);
+      new IntersectionObserver((entries, observer) => {
+        if (!entries.some((entry) => entry.isIntersecting)) return;
+        observer.disconnect();
+        plotly.then(() => { if (!this.ready) this.draw(); });
+      }, {rootMargin: "300px"}).observe(node);
+    }
   }
 
   /** Draw, or draw anew. */
   draw() {
+    waiting.delete(this);
     const {data, layout} = this.make(theme());
     Plotly.react(this.node, data, layout, CONFIG);
     if (!this.ready) {
