@@ -424,8 +424,10 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     options = {"seeds": 2, "jobs": 1, "out": root, "figures": False}
     swept = sweep(path, grid, **options)
     compared = compare(path, {"network.drop": [0, 0.4]}, **options)
+    diagram = compare(path, {"network.drop": [0, 0.4], "clock.rate": [1, 2]}, **options)
     own = write_page([root / swept.runs["folder"].iloc[0]])
-    opened = Opened(browser, write_page([swept.folder, compared.folder], tmp_path / "both.html"))
+    folders = [swept.folder, compared.folder, diagram.folder]
+    opened = Opened(browser, write_page(folders, tmp_path / "all.html"))
     (heat,) = opened.chart("map")
     values = swept.summary["l2_error"].to_numpy().reshape(2, 2).T
     np.testing.assert_allclose(
@@ -440,6 +442,10 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     assert [f"share of messages lost {drop}: " in words for drop in (0, 0.4)] == [True] * 2, words
     for text in (swept.folder, compared.folder):
         assert f"{text / 'request.yaml'}" in opened.page.content()
+    # In a phase diagram a number stands once in its cell, of the decided or of the undecided ones.
+    opened.chart("map", "p2")
+    decided, grey = opened("document.querySelector('#p2 [data-chart=map]').data.map(t => t.text)")
+    assert (np.array(decided, bool) ^ np.array(grey, bool)).all()
     # The first run has a page of its own, the others are told how to have one.
     page = opened.page
     page.locator("#p0 summary", has_text="Runs").click()

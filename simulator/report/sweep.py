@@ -53,7 +53,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
     notes = []
     tables = {}
     for name, text in _TABLES.items():
-        if name in frames:
+        if len(frames.get(name, ())):
             rows = frames[name].head(_ROWS // share)
             if len(rows) < len(frames[name]):
                 notes.append(f"{name}: {len(rows):,} of {len(frames[name]):,} rows are shown.")

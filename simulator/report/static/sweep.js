@@ -106,7 +106,8 @@ const category = (axis) => ({
 function overOne(colours, measure, cells, axis) {
   cells.sort((a, b) => a.x - b.x);
   const line = {
-    type: "scatter", mode: "lines+markers",
+    // A line only where the values have an order: numbers, perhaps with a unit.
+    type: "scatter", mode: axis.values.every((value) => /^[-+.\d]/.test(value)) ? "lines+markers" : "markers",
     x: cells.map((cell) => forPlotly(axis.values[cell.x])), y: cells.map((cell) => cell.value),
     error_y: {
       type: "data", symmetric: false, thickness: 1.2,
@@ -132,27 +133,28 @@ function heatMap(colours, measure, cells, x, y) {
     const cell = cells.find((each) => each.x === i && each.y === j);
     return cell ? value(cell) : null;
   }));
-  const undecided = (cell) => measure.ratio && (!(cell.low > 1 || cell.high < 1) || cell.bound === "?");
+  const undecided = (cell) => Boolean(measure.ratio) && (!(cell.low > 1 || cell.high < 1) || cell.bound === "?");
   const log = measure.ratio || (cells.every((cell) => cell.value > 0) && spread(cells) > 10);
   const height = (cell) => (Number.isFinite(cell.value) ? (log ? Math.log10(cell.value) : cell.value) : null);
   const common = {
     type: "heatmap", x: x.values.map(forPlotly), y: y.values.map(forPlotly), xgap: 2, ygap: 2,
-    text: grid((cell) => `${cell.bound}${cell.bound ? " " : ""}${shown(Number(cell.value.toPrecision(3)))}`),
     texttemplate: cells.length > 400 ? "" : "%{text}",
     hovertext: grid((cell) => [`${x.label}: ${x.values[cell.x]}`, `${y.label}: ${y.values[cell.y]}`, ...cellText(measure, cell)].map(forPlotly).join("<br>")),
     hovertemplate: "%{hovertext}<extra></extra>",
   };
+  // Plotly writes on empty cells too, over what the other map wrote there.
+  const numbers = (grey) => grid((cell) => (undecided(cell) === grey ? `${cell.bound}${cell.bound ? " " : ""}${shown(Number(cell.value.toPrecision(3)))}` : ""));
   const reach = Math.max(Math.log10(3), ...cells.map((cell) => Math.abs(height(cell) ?? 0)));
   const marks = [0.001, 0.01, 0.03, 0.1, 0.3, 0.5, 1, 2, 3, 10, 30, 100, 1000, 1e4, 1e5, 1e6];
   const bar = {thickness: 12, outlinewidth: 0, tickfont: {size: 11}};
   if (log) Object.assign(bar, {tickvals: marks.map(Math.log10), ticktext: marks.map((mark) => `${shown(mark)}${measure.ratio ? "×" : ""}`)});
   const decided = {
-    ...common, z: grid((cell) => (undecided(cell) ? null : height(cell))), colorbar: bar,
+    ...common, text: numbers(false), z: grid((cell) => (undecided(cell) ? null : height(cell))), colorbar: bar,
     colorscale: plotlyScale(measure.ratio ? DIVERGING : SEQUENTIAL), hoverongaps: false,
     ...(measure.ratio ? {zmin: -reach, zmax: reach} : {}),
   };
   const grey = {
-    ...common, z: grid((cell) => (undecided(cell) ? 0 : null)), showscale: false, hoverongaps: false,
+    ...common, text: numbers(true), z: grid((cell) => (undecided(cell) ? 0 : null)), showscale: false, hoverongaps: false,
     colorscale: [[0, colours.undecided], [1, colours.undecided]],
   };
   return {
