@@ -36,13 +36,13 @@ reproduce: .venv/.run
 	$(PY) -m simulator reproduce all
 
 test: .venv/.installed
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.installed
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	$(PY) -m pytest -n 2 --dist loadgroup
+	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 verify: .venv/.installed
 	$(PY) -m pytest -n 2 -m verify

@@ -58,8 +58,11 @@ def build(base: dict, *, plugins: Plugins | None = None, **overrides) -> Scenari
     return schema_for(plugins).model_validate(values)
 
 
-#: Files whose tests take longest, which go first: nobody should wait for them at the end.
-LONGEST = ("test_paper", "test_report", "test_sweep", "test_dask", "test_compare", "test_readme")
+#: Files that take longest, which go first: nobody should wait for them at the end.
+LONGEST = (
+    *("test_paper", "test_compiled", "test_report", "test_plugins", "test_gossip", "test_sweep"),
+    *("test_builds", "test_dask", "test_graphs", "test_readme", "test_compare", "test_scenarios"),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -29,12 +29,12 @@ from simulator.store.store import Store, digest
 from tests.conftest import LINEAR, MEANS, build, problem_of
 from tests.sweeping import write_tiny
 
-# All in one process: its fixtures take a while.
-pytestmark = pytest.mark.xdist_group("report")
 FLAGS = (
     "--no-sandbox --headless --disable-gpu --disable-background-networking "
     "--disable-component-update --disable-sync --no-first-run"
 )
+#: How long to wait for the browser, in seconds: others may need the machine too.
+PATIENCE = 120
 EVIL = "<script>document.title='bad'</script>"
 SCENARIO = f"""\
 name: evil
@@ -291,7 +291,9 @@ def browser():
     if path is None:
         pytest.skip("no browser: install Debian's chromium to test pages")
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS.split())
+        browser = playwright.chromium.launch(
+            executable_path=path, args=FLAGS.split(), timeout=1000 * PATIENCE
+        )
         yield browser
         browser.close()
 
@@ -301,6 +303,7 @@ class Opened:
 
     def __init__(self, browser, file: Path):
         self.page = browser.new_page(viewport={"width": 1000, "height": 1400})
+        self.page.set_default_timeout(1000 * PATIENCE)
         self.complaints, self.requests = [], []
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
@@ -424,7 +427,8 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     options = {"seeds": 2, "jobs": 1, "out": root, "figures": False}
     swept = sweep(path, grid, **options)
     compared = compare(path, {"network.drop": [0, 0.4]}, **options)
-    diagram = compare(path, {"network.drop": [0, 0.4], "clock.rate": [1, 2]}, **options)
+    grid = {"network.drop": [0, 0.4], "clock.rate": [1, 2]}
+    diagram = compare(path, grid, **(options | {"seeds": 1}))
     own = write_page([root / swept.runs["folder"].iloc[0]])
     folders = [swept.folder, compared.folder, diagram.folder]
     opened = Opened(browser, write_page(folders, tmp_path / "all.html"))
