@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy.special import stdtrit
 
 from simulator.problem.problem import Floats
 from simulator.scenario.choice import kind_of
@@ -46,7 +46,7 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Float
         unknown = np.full_like(mean, np.nan)
         return mean, unknown, unknown
     with np.errstate(invalid="ignore"):  # what never happens has an infinite mean, no interval
-        half = stats.t.ppf((1 + level) / 2, n - 1) * samples.std(axis=0, ddof=1) / np.sqrt(n)
+        half = stdtrit(n - 1, (1 + level) / 2) * samples.std(axis=0, ddof=1) / np.sqrt(n)
     return mean, mean - half, mean + half
 
 
