@@ -1,6 +1,8 @@
 # `make run` and `make test` need nothing but Python 3.11 or newer: they make their own .venv.
 PYTHON ?= python3
 PY := .venv/bin/python
+# Some machines forbid Python to keep what it has compiled: each start would then take ten seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run reproduce test check docs verify wheel-check bench clean help
 

@@ -31,7 +31,7 @@ from types import FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
-from numba import carray, cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
+from numba import cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
 from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
@@ -45,7 +45,9 @@ JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
 FINE, FAILED, INEXACT = range(3)
 
 
-_FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+#: What need not be compiled: a way to call a function by its address, and one from Python.
+_NO_ADDRESS: Any = {"no_cfunc_wrapper": True}
+_FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, **_NO_ADDRESS}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -74,22 +76,32 @@ def entry(function: Callable[..., Any]) -> Any:
     if not JIT:
         return function
     with cached_in(cache_folder()):
-        return njit(cache=True, boundscheck=CHECKED)(function)
+        return njit(cache=True, boundscheck=CHECKED, **_NO_ADDRESS)(function)
 
 
-# --- calls through pointers -----------------------------------------------------------------------
+# --- addresses and pointers -----------------------------------------------------------------------
 @intrinsic
-def _pointer(typing_context: Any, address: Any) -> Any:
-    """An address as a pointer."""
+def _array_at(typing_context: Any, address: Any, shape: Any, dtype: Any) -> Any:
+    """The array of a shape and a type that lies at an address.
+
+    ``numba.carray`` does the same by a function of its own for each type, which costs a second of
+    compilation in all.
+    """
+    from numba.np import arrayobj
+
+    make: Any = arrayobj.np_cfarray
+    axes = len(shape) if isinstance(shape, types.BaseTuple) else 1
+    result = types.Array(dtype.dtype, axes, "C")
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+        place = builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+        return make(context, builder, signature, (place, arguments[1]))
 
-    return types.voidptr(types.int64), generate
+    return result(types.int64, shape, dtype), generate
 
 
 #: The intrinsics as compiled code calls them, without the typing context.
-pointer: Any = _pointer
+array_at: Any = _array_at
 
 
 def as_array(address: int, shape: Any) -> NDArray[np.float64]:
@@ -103,12 +115,23 @@ def as_array(address: int, shape: Any) -> NDArray[np.float64]:
 
 
 def _floats(address: int, shape: Any) -> Any:
-    place: Any = pointer(address)
-    return carray(place, shape, np.float64)
+    return array_at(address, shape, np.float64)
 
 
 #: The floats at an address, as an array in compiled code.
 floats = kernel(_floats) if JIT else as_array
+
+
+def address_of(function: Callable[..., int], folder: Path | None = None) -> int:
+    """The address of a function int64 × 5 → int64, which is compiled when it is first asked for."""
+    if function not in _pointers:
+        with cached_in(folder or cache_folder()):
+            _pointers[function] = cfunc(types.int64(*[types.int64] * 5), cache=True)(function)
+    return int(_pointers[function].address)
+
+
+#: The compiled functions that have an address, which must be kept alive.
+_pointers: dict[Callable[..., int], Any] = {}
 
 
 @intrinsic
@@ -246,14 +269,14 @@ class Layout:
         for name, (kind, shape) in self.arrays.items():
             axes = "".join(f"{a}, " if isinstance(a, int) else f"r.{a}, " for a in shape)
             dtype = "np.float64" if kind is float else "np.int64"
-            values.append(f"carray(pointer(r.{name}), ({axes}), {dtype})")
+            values.append(f"array_at(r.{name}, ({axes}), {dtype})")
         for name, parts in self.extra.items():
             arguments = ", ".join(f"r.{name}_{part}" for part in parts)
             values.append(f"{name.capitalize()}({arguments})")
         joined = ",\n        ".join(values)
         return (
             "def view(address):\n"
-            "    r = carray(pointer(address), 1, RECORD)[0]\n"
+            "    r = array_at(address, 1, RECORD)[0]\n"
             f"    return State(\n        {joined},\n    )\n"
         )
 
@@ -294,7 +317,6 @@ class Functions:
     ):
         self.name, self.layout = name, layout
         self.functions, self.bodies = dict(functions), dict(bodies)
-        self._pointers: dict[str, Any] = {}
         text = _HEAD + layout.source() + "".join(map(_wrapper, bodies, bodies.values()))
         key = hashlib.sha256(text.encode() + content).hexdigest()[:16]
         self._folder = cache_folder(content)
@@ -317,26 +339,21 @@ class Functions:
             **(more or {}),
         )
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - our own text
-        module.view = njit(module.view)  # type: ignore[attr-defined]
+        module.view = kernel(module.view)  # type: ignore[attr-defined]
 
     def address(self, label: str) -> int:
         """The pointer of a function."""
-        if label not in self._pointers:
-            signature = types.int64(*[types.int64] * 5)
-            with cached_in(self._folder), warnings.catch_warnings():
-                warnings.simplefilter("ignore", NumbaWarning)
-                try:
-                    compiled = cfunc(signature, cache=True)(getattr(self._module, f"p_{label}"))
-                except NumbaError as error:
-                    raise CompilationError(self.name, label, error) from None
-            self._pointers[label] = compiled
-        return int(self._pointers[label].address)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaWarning)
+            try:
+                return address_of(getattr(self._module, f"p_{label}"), self._folder)
+            except NumbaError as error:
+                raise CompilationError(self.name, label, error) from None
 
 
 _HEAD = '''"""Generated: wrappers around the functions of one class."""
 import numpy as np
-from numba import carray
-from agents.compiling import floats, pointer
+from agents.compiling import array_at, floats
 
 
 '''

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import as_array
+from agents.compiling import address_of, as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import events
@@ -119,6 +119,8 @@ class CompiledEngine:
         if setup.presence is not None:
             presence, hello = setup.presence, bool(run["hello"][0]) and not self._synchronous
             run["living"], run["forgets"] = True, presence.forget
+            if not self._synchronous:
+                run["switch"], run["here"] = address_of(gossip.switched), run.ctypes.data
             self._keep("lives", make_lives(setup, hello), LIFE, (n,))
             run["traced"], run["switch_count"] = presence.laws is None, len(presence.times)
             self._keep("switch_times", presence.times, float, presence.times.shape)

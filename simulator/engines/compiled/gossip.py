@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import entry, floats, kernel
+from agents.compiling import FAILED, FINE, array_at, entry, floats, invoke, kernel
 from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.events import note
@@ -31,7 +31,7 @@ from simulator.engines.compiled.protocols import (
     tell,
 )
 from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
-from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
+from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, edge_of
 from simulator.engines.events import HANDLE, MISS, SKIP
 from simulator.engines.events import TICK as TICKED
 
@@ -96,7 +96,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             elif kind == TICK:
                 _ring(run, index)
             elif kind == SWITCH:
-                _switch(run, index)
+                if invoke(run.switch, run.here, index, 0, 0, 0) == FAILED:
+                    raise IndexError("while an agent went on or off")
             else:
                 _computed(run, index)
         if run.draining == NOBODY:  # the event is over
@@ -131,6 +132,16 @@ def _say_hello(run: Any, i: int) -> None:
             models = floats(run.models, (run.n, run.p))
             for x in range(run.p):
                 out[x] = models[i, x]
+
+
+def switched(here: int, i: int, _k: int, _a: int, _b: int) -> int:
+    """Agent i goes on or off: behind a pointer, and compiled only where that happens."""
+    verdict = FINE
+    try:
+        _switch(array_at(here, 1, LAYOUT)[0], i)
+    except Exception:
+        verdict = FAILED
+    return verdict
 
 
 @kernel

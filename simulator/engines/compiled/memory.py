@@ -13,10 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined, unused-ignore]
 from numpy.typing import NDArray
 
-from agents.compiling import kernel, pointer
+from agents.compiling import array_at
 
 #: The type of a record's field that holds the address of an array.
 ADDRESS = np.int64
@@ -36,8 +35,5 @@ def attach(
     return array
 
 
-@kernel
-def view(address: int, count: int, dtype: Any) -> Any:
-    """The array (count,) at an address."""
-    place: Any = pointer(address)
-    return carray(place, count, dtype)
+#: ``view(address, count, dtype)``: the array (count,) at an address.
+view = array_at

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numba import carray  # type: ignore[attr-defined, unused-ignore]
 
-from agents.compiling import FAILED, JIT, call, direct, entry, invoke, kernel, pointer
+from agents.compiling import FAILED, JIT, array_at, call, direct, entry, invoke, kernel
 from agents.messages import Sheet
 from agents.running import RuleError, RunningRule
 from simulator.engines.watch import DIVERGED, FIELDS, REACHED, Watch
@@ -25,15 +24,13 @@ def solve_and_follow(run: int, function: int, s: int, i: int) -> int:
     """Agent i's costly step, and what its new model means: −1 if the step failed."""
     if invoke(function, s, i, 0, 0, 0) == FAILED:
         return -1
-    place: Any = pointer(run)
-    return follow(carray(place, 1, RECORD)[0], i)
+    return follow(array_at(run, 1, RECORD)[0], i)
 
 
 @entry
 def follow_changed(run: int, i: int) -> int:
     """What it means that agent i has a new model without having solved."""
-    place: Any = pointer(run)
-    return follow(carray(place, 1, RECORD)[0], i)
+    return follow(array_at(run, 1, RECORD)[0], i)
 
 
 class Steps:
