@@ -61,6 +61,12 @@ def kernel(function: Callable[..., Any]) -> Any:
     )
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """A kernel that becomes part of its callers: small, and called so often that a call counts."""
+    options = {"error_model": "numpy", "forceinline": True, **_FROM_COMPILED_CODE_ONLY}
+    return _once(njit(boundscheck=CHECKED, **options)(function))
+
+
 def _once(dispatcher: Any) -> Any:
     """Compile it once for all whole numbers, not once more for each constant that it is given."""
     if JIT:
@@ -287,15 +293,16 @@ def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
 
     Their names get a hash of what they are made of.  Compiled code finds a function by its name,
     its types and a number that each process counts for itself: code kept by one process would find
-    another function of the same name in the next.
+    another function of the same name in the next.  They are part of their wrappers, because a
+    call would copy the whole state.
     """
-    make = kernel if is_ours(thing) else _checked
+    make = inlined if is_ours(thing) else _checked
     content = hashlib.sha256(source_of(thing)).hexdigest()[:16]
     return lambda function: make(bind(function, content))
 
 
 def _checked(function: Callable[..., Any]) -> Any:
-    return _once(njit(boundscheck=True, **_FROM_COMPILED_CODE_ONLY)(function))
+    return _once(njit(boundscheck=True, forceinline=True, **_FROM_COMPILED_CODE_ONLY)(function))
 
 
 class Functions:

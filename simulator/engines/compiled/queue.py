@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import kernel
+from agents.compiling import inlined, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off; a
@@ -32,6 +32,15 @@ FIELDS: Fields = [
 ]
 
 
+@inlined
+def _move(entries: Any, source: int, place: int) -> None:
+    """Copy an entry, field by field: the compiler copies whole ones byte by byte."""
+    old, new = entries[source], entries[place]
+    new.time = old.time
+    new.order = old.order
+    new.item = old.item
+
+
 @kernel
 def push(run: Any, time: float, kind: int, index: int) -> None:
     """Let something happen at a time, after all that is already to happen at that time.
@@ -46,7 +55,7 @@ def push(run: Any, time: float, kind: int, index: int) -> None:
         # The new one is the last of its time, so it never passes an equal.
         if entries[parent].time <= time:
             break
-        entries[place] = entries[parent]
+        _move(entries, parent, place)
         place = parent
     entry = entries[place]
     entry.time = time
@@ -68,7 +77,7 @@ def push_early(run: Any, time: float, kind: int, index: int) -> None:
             break
         if entries[parent].time == time and entries[parent].order < order:
             break
-        entries[place] = entries[parent]
+        _move(entries, parent, place)
         place = parent
     entry = entries[place]
     entry.time = time
@@ -89,6 +98,38 @@ def next_time(run: Any) -> float:
     return view(run.entries, run.capacity, ENTRY)[0].time
 
 
+@inlined
+def _earlier(entries: Any, one: int, other: int) -> bool:
+    """Does the first of two entries come before the second?"""
+    time, other_time = entries[one].time, entries[other].time
+    return time < other_time or (time == other_time and entries[one].order < entries[other].order)
+
+
+@inlined
+def _first_child(entries: Any, child: int, size: int) -> int:
+    """Which of the up to four entries from ``child`` on comes first?
+
+    Four different times are compared without a branch, which nobody could predict.
+    """
+    if child + 3 < size:
+        a, b = entries[child].time, entries[child + 1].time
+        c, d = entries[child + 2].time, entries[child + 3].time
+        one, first = (child + 1, b) if b < a else (child, a)
+        other, second = (child + 3, d) if d < c else (child + 2, c)
+        if not ((a == b) | (c == d) | (first == second)):
+            return other if second < first else one
+    return _first_of(entries, child, min(child + 4, size))
+
+
+@kernel
+def _first_of(entries: Any, begin: int, end: int) -> int:
+    best = begin
+    for other in range(begin + 1, end):
+        if _earlier(entries, other, best):
+            best = other
+    return best
+
+
 @kernel
 def pop(run: Any) -> int:
     """Take out the next item, and set the clock to its time."""
@@ -97,23 +138,12 @@ def pop(run: Any) -> int:
     item = entries[0].item
     run.size -= 1
     size = run.size
-    last = entries[size]
-    time, order = last.time, last.order
     place = 0
-    while True:
-        child = 4 * place + 1
-        if child >= size:
+    while 4 * place + 1 < size:
+        best = _first_child(entries, 4 * place + 1, size)
+        if _earlier(entries, size, best):
             break
-        best, best_time = child, entries[child].time
-        for other in range(child + 1, min(child + 4, size)):
-            other_time = entries[other].time
-            if other_time < best_time or (
-                other_time == best_time and entries[other].order < entries[best].order
-            ):
-                best, best_time = other, other_time
-        if time < best_time or (time == best_time and order < entries[best].order):
-            break
-        entries[place] = entries[best]
+        _move(entries, best, place)
         place = best
-    entries[place] = last
+    _move(entries, size, place)
     return item
