@@ -29,6 +29,8 @@ class View:
         self.optimum: Floats | None = None
         #: Q*, where the gap Q/Q* − 1 means something.
         self.least: float | None = None
+        #: Q of the models that are being measured, for all metrics that need it.
+        self._value: float | None = None
         #: Remarks for the user.
         self.notes: tuple[str, ...] = ()
         self.test_owner = _test_owners(problem)
@@ -76,11 +78,19 @@ class View:
 
     def measure(self, models: Floats) -> dict[str, float]:
         """All metrics of models (n, p), but for staleness, which belongs to the network."""
+        self._value = None
         return {
             metric.kind: _number(metric, metric.measure(self, models))
             for metric in self.metrics
             if not isinstance(metric, Staleness)
         }
+
+    def value(self, models: Floats) -> float:
+        """Q(Θ) of the models that are being measured, computed once."""
+        assert self.objective is not None
+        if self._value is None:
+            self._value = self.objective(models)
+        return self._value
 
 
 def _default(metric: type[Metric]) -> Metric:
@@ -113,8 +123,7 @@ class ObjectiveValue(Metric):
 
     def measure(self, view: View, models: Floats) -> float:
         """Q(Θ)."""
-        assert view.objective is not None
-        return view.objective(models)
+        return view.value(models)
 
 
 class Gap(Metric):
@@ -129,9 +138,8 @@ class Gap(Metric):
 
     def measure(self, view: View, models: Floats) -> float:
         """Q(Θ)/Q* − 1."""
-        assert view.objective is not None
         assert view.least is not None
-        return view.objective(models) / view.least - 1.0
+        return view.value(models) / view.least - 1.0
 
 
 class Followed(Metric):
