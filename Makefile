@@ -20,16 +20,18 @@ help:
 # Python compiles what it imports when it first does so; all of it would take as long as the rest.
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 
-# What a run needs; tools for tests and documentation come when they are wanted.
-.venv/.run: pyproject.toml setup.py constraints.txt
+.venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
 	$(PYTHON) -m venv .venv
+
+# What a run needs; tools for tests and documentation come when they are wanted, and bring it along.
+.venv/.run: pyproject.toml setup.py constraints.txt | .venv/bin/python
 	$(PIP) --editable .
 	@touch $@
 
-.venv/.installed: .venv/.run
+.venv/.installed: pyproject.toml setup.py constraints.txt | .venv/bin/python
 	$(PIP) --editable '.[dev]'
-	@touch $@
+	@touch .venv/.run $@
 
 run: .venv/.run
 	$(PY) -m simulator run scenarios/moons.yaml
@@ -49,9 +51,9 @@ check: .venv/.installed
 verify: .venv/.installed
 	$(PY) -m pytest -n 2 -m verify
 
-.venv/.docs: .venv/.run
+.venv/.docs: pyproject.toml setup.py constraints.txt | .venv/bin/python
 	$(PIP) --editable '.[docs]'
-	@touch $@
+	@touch .venv/.run $@
 
 # Warnings are errors.
 docs: .venv/.docs
