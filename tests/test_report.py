@@ -454,6 +454,7 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     page = opened.page
     page.locator("#p0 summary", has_text="Runs").click()
     links = page.locator("#p0 .tables a")
+    links.first.wait_for(state="attached")  # tables are filled when they are opened
     assert links.count() == 1
     assert (tmp_path / links.first.get_attribute("href")).resolve() == own.resolve()
     heading = page.locator("#p0 .tables details").last.get_by_role("button", name="l2 error").first
