@@ -48,7 +48,7 @@ check: .venv/.installed
 	$(PY) -m mypy
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-verify: .venv/.installed
+verify: .venv/.installed .venv/.docs
 	$(PY) -m pytest -n 2 -m verify
 
 .venv/.docs: pyproject.toml setup.py constraints.txt | .venv/bin/python
