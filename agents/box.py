@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import entry, kernel
+from agents.compiling import entry, inlined, kernel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -29,7 +29,7 @@ PENALTIES = (1e1, 1e3, 1e5, 1e7, 1e9)
 MULTIPLIER_LIMIT = 50
 
 
-@kernel
+@inlined
 def combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None:
     """θ = v + Zᵀ dual / a."""
     for j in range(len(v)):
@@ -41,7 +41,7 @@ def combine(Z: Floats, a: float, v: Floats, dual: Floats, theta: Floats) -> None
                 theta[j] += weight * Z[k, j]
 
 
-@kernel
+@inlined
 def dot(x: Floats, y: Floats) -> float:
     """x·y."""
     total = 0.0
@@ -50,7 +50,7 @@ def dot(x: Floats, y: Floats) -> float:
     return total
 
 
-@kernel
+@inlined
 def dot_row(X: Floats, k: int, y: Floats) -> float:
     """X[k]·y, without making a view of the row, which takes time."""
     # Four sums side by side: one alone would wait for each addition to finish.

@@ -17,7 +17,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, prox_box, solve_shifted
-from agents.compiling import FAILED, invoke, kernel
+from agents.compiling import FAILED, inlined, invoke, kernel
 
 Floats = NDArray[np.float64]
 
@@ -112,7 +112,7 @@ def prox_newton(
 
 
 # --- the steps of one agent: θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ) ------------------------------
-@kernel
+@inlined
 def affine_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Quadratic loss: θ = shrink·v + shift."""
     for x in range(d.p):
@@ -123,7 +123,7 @@ def affine_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return True
 
 
-@kernel
+@inlined
 def newton_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Smooth losses."""
     low, high = d.offsets[i], d.offsets[i + 1]
@@ -131,7 +131,7 @@ def newton_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return prox_newton(d, X, y, d.a[i], d.b[i], v, dual, theta)
 
 
-@kernel
+@inlined
 def box_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Kinked losses."""
     low, high = d.offsets[i], d.offsets[i + 1]
@@ -145,7 +145,7 @@ def box_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return prox_box(Z, lengths, gram, root, rooted, t, floor, b, d.a[i], v, dual, theta)
 
 
-@kernel
+@inlined
 def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """The paper's "few steps of gradient descent" on the proximal problem, from the θ at hand.
 
@@ -168,7 +168,7 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     return True
 
 
-@kernel
+@inlined
 def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
     """out ← a (sub)gradient of L_i at θ, each point's part clipped to L1 norm ``clip`` > 0."""
     low, high = d.offsets[i], d.offsets[i + 1]
