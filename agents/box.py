@@ -66,7 +66,7 @@ def dot_row(X: Floats, k: int, y: Floats) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@kernel
+@inlined
 def prox_box(
     Z: Floats,
     lengths: Floats,
@@ -142,7 +142,7 @@ def prox_box(
     return False
 
 
-@kernel
+@inlined
 def _free_step(
     gram: Floats,
     root: Floats,
