@@ -134,6 +134,50 @@ def test_more_samples_than_expected_end_the_run(monkeypatch):
     assert "more than 20 samples" in refusal(MEANS, record__every=1)
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        {"clock__rate": 1e12, "stop": {"time": 1}},
+        {"stop": {"communications": 2**53}, "record": {"samples": 10}},
+        {"algorithm__mode": "sync", "network__latency": 1e-12, "stop": {"time": 10}},
+        {
+            "algorithm__mode": "sync",
+            "network": {"drop": 1 - 1e-12, "retransmit_after": 1e-10, "latency": 1},
+            "stop": {"time": 100},
+        },
+        {
+            "algorithm__mode": "sync",
+            "network": {"drop": 1 - 1e-12, "retransmit_after": 1e-10, "latency": 1},
+            "stop": {"communications": 100},
+        },
+    ],
+)
+def test_more_messages_than_anybody_can_wait_for_are_refused(overrides):
+    assert "messages, which would take days at best" in refusal(MEANS, **overrides)
+
+
+def test_more_comings_and_goings_than_anybody_can_wait_for_are_refused():
+    for stop in ({"time": 100}, {"communications": 10_000}):
+        availability = {"kind": "on_off", "on": 1e-9, "off": 1e-10}
+        assert "come and go some" in refusal(MEANS, availability=availability, stop=stop)
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("drop", [0, 0.3, 0.95])
+def test_the_expected_number_of_messages_is_a_lower_bound(mode, drop):
+    """Or nearly so: in the mean, and of some thousand messages."""
+    network = {"latency": 0.2, "drop": drop, "retransmit_after": 0.3}
+    scenario = build(MEANS, algorithm__mode=mode, network=network, stop={"time": 100})
+    bound = limits._least_communications(setup_of(scenario))
+    sent = run(scenario).summary["communications"]
+    assert 1000 < bound * (1 - 5 / np.sqrt(1000)) < sent
+
+
+def test_a_run_that_a_metric_may_stop_earlier_may_send_any_number_of_messages():
+    stop = {"time": 1e13, "metric": "distance", "below": "90%"}
+    assert run(build(MEANS, stop=stop)).summary["target"]["time"] < 1e3
+
+
 # --- randomness and networkx --------------------------------------------------------------------
 def test_generators_draw_from_nothing_but_their_seed():
     def made(name, **arguments):
@@ -187,9 +231,21 @@ def test_more_nodes_than_agents_are_refused_before_they_are_made(n):
 
 
 def test_a_generator_that_takes_too_long_is_stopped(monkeypatch):
-    monkeypatch.setattr(generators, "PATIENCE", 0.2)
-    with pytest.raises(ScenarioError, match=r"still at work after 0\.2 s and was stopped"):
-        generate("balanced_tree", {"r": 3, "h": 10**9}, 12, 0)
+    forever = ("balanced_tree", {"r": 3, "h": 10**9}, 12, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(generators, "PATIENCE", 0.2)
+        with pytest.raises(ScenarioError, match=r"still at work after 0\.2 s and was stopped"):
+            generate(*forever)
+    monkeypatch.setattr(generators, "_seconds", lambda n: 0.3)
+    with pytest.raises(
+        ScenarioError, match=r"still at work after 0\.3 s for 12 agents and was stop"
+    ):
+        generate(*forever)
+
+
+def test_small_graphs_have_little_time_and_large_ones_a_minute():
+    assert generators._seconds(300) <= 5  # a refusal takes less than ten seconds in all
+    assert generators._seconds(10**6) == generators.PATIENCE == 60
 
 
 def test_small_graphs_have_little_room_and_large_ones_enough():

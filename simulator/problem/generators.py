@@ -1,8 +1,8 @@
 """Graphs by networkx's generators, which may be asked for anything.
 
 A generator that is known to be quick for its arguments runs here.  Any other runs in a process of
-its own, which can be stopped: when it takes more memory than a graph of so many agents can need,
-or more than a minute.  The graph is the same either way.
+its own, which can be stopped: when it takes more memory or more time than a graph of so many agents
+can need.  The graph is the same either way.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ from simulator.machine import gigabytes, memory
 #: The ends of each edge as numbers of agents, and the weights.
 Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
 
-#: Seconds that a generator may take.
+#: Seconds that a generator may take at most, however many agents there are.
 PATIENCE = 60.0
 #: Their work is at most some n² times their other numbers, and n is at most their nodes' number.
 _QUICK = {
@@ -70,6 +71,8 @@ _N_IS_NO_COUNT = {
 }
 #: How the process ends that has no graph to give: a message is in its output; no memory was left.
 _MESSAGE, _NO_MEMORY = 3, 4
+#: … or its time was up, where the system has an alarm for that.
+_NO_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 
 
 def generate(name: str, given: Mapping[str, Any], n: int, seed: int) -> tuple[str, Edges]:
@@ -143,8 +146,9 @@ def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges
 
 # --- in a process of its own --------------------------------------------------------------------
 def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
-    room = min(memory(), _room(n))
-    task = {"name": name, "arguments": arguments, "n": n, "where": where, "room": room}
+    room, seconds = min(memory(), _room(n)), _seconds(n)
+    task = {"name": name, "arguments": arguments, "n": n, "where": where}
+    task |= {"room": room, "seconds": seconds}
     here = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     path = here if not others else os.pathsep.join((here, others))
@@ -159,6 +163,8 @@ def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str
         )
     except subprocess.TimeoutExpired:
         raise _stopped(where, arguments, f"was still at work after {PATIENCE:g} s") from None
+    if done.returncode == _NO_TIME:
+        raise _stopped(where, arguments, f"was still at work after {seconds:g} s for {n} agents")
     if done.returncode == _MESSAGE:
         raise ScenarioError(done.stdout.decode())
     if done.returncode == 0:
@@ -177,6 +183,11 @@ def _room(n: int) -> float:
     return 3e8 + max(1e4 * n, min(2e9, 500 * n**2))
 
 
+def _seconds(n: int) -> float:
+    """Of computing, which on a busy machine may take longer: some seconds, and 3 ms an agent."""
+    return min(PATIENCE, 4 + 3e-3 * n)
+
+
 def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioError:
     given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     return ScenarioError(
@@ -188,7 +199,7 @@ def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioErro
 def _serve() -> int:
     """Make the graph that standard input asks for, and write its edges to standard output."""
     task = json.load(sys.stdin)
-    _restrict(task["room"])
+    _restrict(task["room"], task["seconds"])
     output = sys.stdout.buffer
     try:
         a, b, weights = _edges(task["name"], task["arguments"], task["n"], task["where"])
@@ -203,16 +214,17 @@ def _serve() -> int:
     return 0
 
 
-def _restrict(room: float) -> None:
-    """Take no more than ``room`` bytes, and no more time than the parent would wait."""
+def _restrict(room: float, seconds: float) -> None:
+    """Take no more than ``room`` bytes and ``seconds``, beside what starting has taken."""
+    if hasattr(signal, "setitimer"):  # not Windows: there the parent's patience must do
+        signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         import resource
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         used = pages * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (int(used + room),) * 2)
-        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(PATIENCE),) * 2)
-    except (ImportError, OSError, ValueError):  # not Linux: the time limit must do
+    except (ImportError, OSError, ValueError):  # not Linux
         pass
 
 

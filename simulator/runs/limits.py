@@ -1,7 +1,7 @@
 """Runs that would never end, or not fit into memory: refused before their first event.
 
 What a scenario's file shows is refused by ``scenario.py``; here is what needs the graph and the
-agents' own rates.  A run that merely takes long is the user's to wait for, or to interrupt.
+agents' own rates.  A run that merely takes hours is the user's to wait for, or to interrupt.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
-from simulator.scenario.consistency import stands_still
-from simulator.scenario.network import GilbertElliott
+from simulator.scenario.consistency import longest_round, stands_still
+from simulator.scenario.living import OnOff
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES
 
 #: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
 _MESSAGE = {"simpy": 600, "compiled": 100}
 _AGENT, _LINK = 2500, 400
+#: Three days of the compiled engine at its fastest.
+MOST_EVENTS = 10**12
+#: Of so many messages one at most needs more attempts than are reckoned with.
+_MANY = 1e9
 
 
 def check_run(setup: Setup) -> None:
@@ -36,6 +40,17 @@ def check_run(setup: Setup) -> None:
     samples = _expected_samples(setup)
     if samples > MOST_SAMPLES:
         raise too_many_samples(setup.scenario, f"some {samples:.3g}")
+    if setup.scenario.stop.metric is None:
+        _ends_some_day("send", "messages", _least_communications(setup))
+        _ends_some_day("see agents come and go", "times", _expected_switches(setup))
+
+
+def _ends_some_day(does: str, what: str, count: float) -> None:
+    if count > MOST_EVENTS:
+        raise ScenarioError(
+            f"stop: the run would {does} some {count:.3g} {what}, which would take days at best; "
+            f"at most {MOST_EVENTS:,} are allowed, unless a metric may stop it earlier"
+        )
 
 
 def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
@@ -95,7 +110,8 @@ def _expected_samples(setup: Setup) -> float:
         at_start += len(setup.rates)
         return max(0, scenario.stop.communications - at_start) / rate / every if rate else 0.0
     if every is None and scenario.stop.communications is None:
-        return _least_communications(setup) / every_communications
+        least = 0.0 if scenario.algorithm.mode == "sync" else _least_communications(setup)
+        return least / every_communications
     return 0.0
 
 
@@ -112,8 +128,7 @@ def _most_communications_a_second(setup: Setup) -> float:
             return min(ticking, len(setup.rates) / computing)
         return ticking
     network = scenario.network
-    loss = network.drop
-    most = max(loss.drop_good, loss.drop_bad) if isinstance(loss, GilbertElliott) else loss.rate
+    most = network.drop.extremes[1]
     # A round takes at least the mean latency, as its slowest message does not fall below that.
     shortest = least[0] * network.latency.mean_value + computing
     shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
@@ -130,11 +145,48 @@ def _sent_by_ticks(setup: Setup) -> float:
 
 
 def _least_communications(setup: Setup) -> float:
-    """Of a run that stops by time, in the mean; 0 where ticks may find agents busy or off."""
+    """A lower bound, in the mean, where one is known; 0 elsewhere."""
+    stop = setup.scenario.stop
+    time, most = stop.time or math.inf, stop.communications or math.inf
+    if setup.presence is not None:
+        return 0.0
+    if setup.scenario.algorithm.mode == "async":
+        return min(_least_by_ticks(setup, time), most)
+    rounds, sent = _least_in_rounds(setup, time)
+    return max(sent, min(rounds * sent, most))  # the first round is not broken off
+
+
+def _expected_switches(setup: Setup) -> float:
+    """Comings and goings in the mean, where the length of the run is known; 0 elsewhere."""
     scenario = setup.scenario
-    assert scenario.stop.time is not None
-    busy = scenario.compute.time.mean_value > 0 or setup.presence is not None
-    if scenario.algorithm.mode == "sync" or busy:
+    if not isinstance(scenario.availability, OnOff):
+        return 0.0
+    time, rate = scenario.stop.time, _most_communications_a_second(setup)
+    if time is None:
+        assert scenario.stop.communications is not None
+        time = scenario.stop.communications / rate if rate else 0.0
+    stays = scenario.availability.on.mean_value + scenario.availability.off.mean_value
+    return 2 * len(setup.rates) * time / stays
+
+
+def _least_by_ticks(setup: Setup, time: float) -> float:
+    """One message a tick; 0 where ticks may find agents busy."""
+    if setup.scenario.compute.time.mean_value > 0:
         return 0.0
     linked = np.diff(setup.indptr) > 0
-    return float(setup.rates[linked].sum()) * scenario.stop.time
+    return float(setup.rates[linked].sum()) * time
+
+
+def _least_in_rounds(setup: Setup, time: float) -> tuple[float, float]:
+    """How many rounds, and the messages of each: as many as are lost in the best of times."""
+    network = setup.scenario.network
+    loss, timer = network.drop.extremes[0], network.timer
+    attempts, unlucky = 1.0, 0.0
+    if loss > 0:
+        attempts = max(1.0, min(1 / (1 - loss), time / timer))
+        unlucky = timer * math.log(_MANY) / -math.log(loss)
+    sent = attempts * len(setup.neighbours)
+    if network.bandwidth is not None:
+        sent = min(sent, time * len(setup.rates) * network.bandwidth / setup.message_bytes)
+    length = longest_round(setup.scenario) + unlucky
+    return (max(1.0, time / length) if length > 0 else math.inf), sent

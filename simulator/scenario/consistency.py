@@ -9,7 +9,6 @@ from simulator.scenario.algorithm import Baseline
 from simulator.scenario.choice import kind_of
 from simulator.scenario.kinds import Metric, Problems
 from simulator.scenario.living import OnOff
-from simulator.scenario.network import RateDrop
 from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MANY_AGENTS, MOST_SAMPLES
 
@@ -71,15 +70,11 @@ def _round_problems(scenario: Scenario) -> Problems:
     if algorithm.mode != "sync":
         return []
     problems = []
-    drop = network.drop
-    if isinstance(drop, RateDrop):
-        least = most = drop.rate
-    else:
-        least, most = sorted((drop.drop_good, drop.drop_bad))
+    least, most = network.drop.extremes
     if least == 1:
         what = "every message is lost, so a synchronous round never ends; must be less than 1"
         problems.append(("network.drop", what))
-    stop, longest = scenario.stop, _longest_round(scenario)
+    stop, longest = scenario.stop, longest_round(scenario)
     if longest == 0 and stop.communications is None:
         what = (
             "synchronous rounds without latency, bandwidth limit or computing time take no time, "
@@ -138,7 +133,7 @@ def stands_still(step: float, now: float) -> bool:
     return now + step == now
 
 
-def _longest_round(scenario: Scenario) -> float:
+def longest_round(scenario: Scenario) -> float:
     """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
     network, task = scenario.network, scenario.task
     longest = 0.0

@@ -38,6 +38,11 @@ class GilbertElliott(Strict):
     drop_bad: Probability = 1.0
     """The probability of loss while it is bad."""
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The probability of loss at the best and at the worst of times."""
+        return min(self.drop_good, self.drop_bad), max(self.drop_good, self.drop_bad)
+
 
 class RateDrop(Strict):
     """Every message is lost with the same probability, independently."""
@@ -45,6 +50,11 @@ class RateDrop(Strict):
     kind: Literal["rate"] = "rate"
     rate: Probability = 0.0
     """The probability that a message is lost."""
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The probability of loss at the best and at the worst of times."""
+        return self.rate, self.rate
 
 
 def _plain_is_rate(value: Any) -> Any:
