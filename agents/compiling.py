@@ -165,8 +165,25 @@ def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
     return types.float64(types.int64, types.int64), generate
 
 
+@intrinsic
+def _prefetch(typing_context: Any, address: Any) -> Any:
+    """Ask for the line of memory at an address, which will be needed soon; do not wait for it."""
+    from llvmlite import ir
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", (place,), kind)
+        write, keep, data = flag(1), flag(3), flag(1)
+        builder.call(function, [builder.inttoptr(arguments[0], place), write, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
 invoke: Any = _invoke
 next_double: Any = _next_double
+prefetch: Any = _prefetch
 
 
 @entry

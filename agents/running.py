@@ -178,11 +178,16 @@ class RunningRule:
         return int(self.arrays["exhausted"].sum())
 
     # --- forgetting -------------------------------------------------------------------------------
-    def remembered(self, fresh: RunningRule) -> list[tuple[Any, Any, bool]]:
-        """The arrays of agents and links, those of a fresh state, and whether links have them."""
+    def kept(self) -> list[tuple[Any, bool]]:
+        """The arrays of agents and links, and whether links have them."""
         own = [("models", False)]
         own += [(n, a.over == "links") for n, a in self.rule.arrays.items() if a.over != "run"]
-        return [(self.arrays[name], fresh.arrays[name], links) for name, links in own]
+        return [(self.arrays[name], links) for name, links in own]
+
+    def remembered(self, fresh: RunningRule) -> list[tuple[Any, Any, bool]]:
+        """The same beside those of a fresh state."""
+        pairs = zip(self.kept(), fresh.kept(), strict=True)
+        return [(array, new, links) for (array, links), (new, _) in pairs]
 
     def renew(self, i: int, links: range, fresh: RunningRule) -> None:
         """Agent i is as in a fresh state again."""

@@ -84,6 +84,13 @@ def draw(run: Any, stream: int) -> float:
 
 
 @kernel
+def upcoming(run: Any, stream: int) -> float:
+    """The number of a stream that will be drawn next, or 0 at the end of its block."""
+    place = view(run.cursors, STREAMS, np.int64)[stream]
+    return floats(run.draws, (STREAMS, run.block))[stream, place] if place < run.block else 0.0
+
+
+@kernel
 def low(run: Any) -> bool:
     """Might one more event find a block empty?"""
     cursors = view(run.cursors, STREAMS, np.int64)

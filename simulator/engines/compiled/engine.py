@@ -13,7 +13,7 @@ from agents.compiling import address_of, as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import events
-from simulator.engines.compiled import gossip, messages, network, outcomes, rounds
+from simulator.engines.compiled import foresight, gossip, messages, network, outcomes, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.memory import attach
 from simulator.engines.compiled.messages import SLOT, TICKET
@@ -179,6 +179,8 @@ class CompiledEngine:
         run["protocol"] = PROTOCOLS.index(rule.protocol)
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all
+        table = foresight.rule_arrays(run, self.rule)
+        self._keep("rule_arrays", table, np.int64, table.shape)
         shape = self.rule.models.shape
         self._keep("models", self.rule.models, float, shape)
         if self._synchronous:

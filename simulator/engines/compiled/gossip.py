@@ -10,6 +10,7 @@ from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.events import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
+from simulator.engines.compiled.foresight import foresee
 from simulator.engines.compiled.living import renew, switch
 from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of
 from simulator.engines.compiled.outcomes import (
@@ -31,7 +32,7 @@ from simulator.engines.compiled.protocols import (
     tell,
 )
 from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
-from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, edge_of
+from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, choose, edge_of
 from simulator.engines.events import HANDLE, MISS, SKIP
 from simulator.engines.events import TICK as TICKED
 
@@ -90,6 +91,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return TIME_IS_UP
         else:
             item = pop(run)
+            if run.large:
+                foresee(run)
             kind, index = item % KINDS, item // KINDS
             if kind == ARRIVAL:
                 _arrive(run, index)
@@ -202,25 +205,8 @@ def _ring(run: Any, i: int) -> None:
     else:
         note(run, TICKED, i)
         if agent.degree > 0:
-            _tick(run, i, _choose(run, agent.first, agent.degree, u))
+            _tick(run, i, choose(run, i, u))
     _wind(run, i)
-
-
-@kernel
-def _choose(run: Any, first: int, degree: int, u: float) -> int:
-    """The edge that u in [0, 1) picks: uniformly, or in proportion to the weights."""
-    if not run.weighted:
-        return first + min(int(u * degree), degree - 1)
-    cumulative = floats(run.cumulative, run.edge_count)
-    level = u * cumulative[first + degree - 1]
-    low, high = 0, degree
-    while low < high:  # the first link whose cumulative weight exceeds the level
-        middle = (low + high) // 2
-        if cumulative[first + middle] > level:
-            high = middle
-        else:
-            low = middle + 1
-    return first + min(low, degree - 1)
 
 
 @kernel

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import array_at
+from agents.compiling import array_at, kernel, prefetch
 
 #: The type of a record's field that holds the address of an array.
 ADDRESS = np.int64
@@ -37,3 +37,15 @@ def attach(
 
 #: ``view(address, count, dtype)``: the array (count,) at an address.
 view = array_at
+
+#: Bytes that come from memory at a time, and of how many lines at most one asks in advance.
+LINE, LINES = 64, 6
+
+
+@kernel
+def ask(address: int, size: int) -> None:
+    """Ask for so many bytes, which will be needed soon; of many, for the first few lines."""
+    last = address + min(size, LINES * LINE) - 1
+    for line in range(address, last, LINE):
+        prefetch(line)
+    prefetch(last)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agents.compiling import inlined, kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.memory import ADDRESS, Fields, ask, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off; a
 #: partition ends.  In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer
@@ -23,12 +23,15 @@ KINDS = 8
 #: Switches come before all else at their instant: the numbers of their order begin here.
 EARLY = -(2**62)
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
+ENTRY_BYTES = ENTRY.itemsize
 FIELDS: Fields = [
     ("entries", ADDRESS),
     ("capacity", np.int64),
     #: How many entries are in use, and how many events have ever been scheduled.
     ("size", np.int64),
     ("scheduled", np.int64),
+    #: Does the run have more than the processor's cache holds?  See ``foresight``.
+    ("large", np.bool_),
 ]
 
 
@@ -140,6 +143,8 @@ def pop(run: Any) -> int:
     size = run.size
     place = 0
     while 4 * place + 1 < size:
+        if run.large:  # whichever child is best, its own will be needed next
+            ask(run.entries + (16 * place + 5) * ENTRY_BYTES, 16 * ENTRY_BYTES)
         best = _first_child(entries, 4 * place + 1, size)
         if _earlier(entries, size, best):
             break

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import FAILED, invoke, kernel
+from agents.compiling import FAILED, floats, invoke, kernel
 from simulator.engines import watch
 from simulator.engines.compiled import draws, events, messages, network, presence, queue
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
@@ -76,6 +76,9 @@ FIELDS: Fields = [
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
     ("state", ADDRESS),
+    #: Its arrays: (address, bytes of an entry, is there one a link?) each.
+    ("rule_arrays", ADDRESS),
+    ("rule_array_count", np.int64),
     #: Rounds: what was told in the current one, by agent or by edge; how many messages were sent
     #: before it; the timer.
     ("told", ADDRESS),
@@ -147,6 +150,24 @@ def agent_of(run: Any, i: int) -> Any:
 def edge_of(run: Any, edge: int) -> Any:
     """A directed edge."""
     return view(run.edges, run.edge_count, EDGE)[edge]
+
+
+@kernel
+def choose(run: Any, i: int, u: float) -> int:
+    """Agent i's edge that u in [0, 1) picks: uniformly, or in proportion to the weights."""
+    first, degree = agent_of(run, i).first, agent_of(run, i).degree
+    if not run.weighted:
+        return first + min(int(u * degree), degree - 1)
+    cumulative = floats(run.cumulative, run.edge_count)
+    level = u * cumulative[first + degree - 1]
+    low, high = 0, degree
+    while low < high:  # the first link whose cumulative weight exceeds the level
+        middle = (low + high) // 2
+        if cumulative[first + middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    return first + min(low, degree - 1)
 
 
 # --- the rule -------------------------------------------------------------------------------------
