@@ -33,10 +33,11 @@ from typing import Any, cast
 import numpy as np
 from numba import cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
 from numba.core.errors import NumbaError, NumbaWarning
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents import rule
+from agents.intrinsics import array_at, invoke, next_double
 from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours, source_of
 
 #: Is anything compiled at all?
@@ -48,27 +49,29 @@ FINE, FAILED, INEXACT = range(3)
 #: What need not be compiled: a way to call a function by its address, and one from Python.
 _NO_ADDRESS: Any = {"no_cfunc_wrapper": True}
 _FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, **_NO_ADDRESS}
+#: What divides by zero gets an infinity, as in NumPy: a check at each division would keep loops
+#: from vectors.
+_OURS: Any = {"boundscheck": CHECKED, "error_model": "numpy"}
+#: A plugin's: what it gets wrong is noticed.
+_OTHERS: Any = {"boundscheck": True}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
     """A function that compiled code calls: compiled with its caller, and not kept by itself.
 
-    Python can't call it: the way from there would double what there is to compile.  What divides
-    by zero gets an infinity, as in NumPy: a check at each division would keep loops from vectors.
+    Python can't call it: the way from there would double what there is to compile.
     """
-    return _once(
-        njit(boundscheck=CHECKED, error_model="numpy", **_FROM_COMPILED_CODE_ONLY)(function)
-    )
+    return _internal(function, **_OURS)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """A kernel that becomes part of its callers: small, and called so often that a call counts."""
-    options = {"error_model": "numpy", "forceinline": True, **_FROM_COMPILED_CODE_ONLY}
-    return _once(njit(boundscheck=CHECKED, **options)(function))
+    return _internal(function, forceinline=True, **_OURS)
 
 
-def _once(dispatcher: Any) -> Any:
+def _internal(function: Callable[..., Any], **options: Any) -> Any:
     """Compile it once for all whole numbers, not once more for each constant that it is given."""
+    dispatcher: Any = njit(**options, **_FROM_COMPILED_CODE_ONLY)(function)
     if JIT:
         template, unliteral = dispatcher.get_call_template, cast("Any", types.unliteral)
         dispatcher.get_call_template = lambda args, kws: template(
@@ -86,30 +89,6 @@ def entry(function: Callable[..., Any]) -> Any:
 
 
 # --- addresses and pointers -----------------------------------------------------------------------
-@intrinsic
-def _array_at(typing_context: Any, address: Any, shape: Any, dtype: Any) -> Any:
-    """The array of a shape and a type that lies at an address.
-
-    ``numba.carray`` does the same by a function of its own for each type, which costs a second of
-    compilation in all.
-    """
-    from numba.np import arrayobj
-
-    make: Any = arrayobj.np_cfarray
-    axes = len(shape) if isinstance(shape, types.BaseTuple) else 1
-    result = types.Array(dtype.dtype, axes, "C")
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
-        return make(context, builder, signature, (place, arguments[1]))
-
-    return result(types.int64, shape, dtype), generate
-
-
-#: The intrinsics as compiled code calls them, without the typing context.
-array_at: Any = _array_at
-
-
 def as_array(address: int, shape: Any) -> NDArray[np.float64]:
     """The floats at an address, as an array in Python."""
     shape = shape if isinstance(shape, tuple) else (shape,)
@@ -140,55 +119,9 @@ def address_of(function: Callable[..., int], folder: Path | None = None) -> int:
 _pointers: dict[Callable[..., int], Any] = {}
 
 
-@intrinsic
-def _invoke(typing_context: Any, function: Any, s: Any, i: Any, k: Any, a: Any, b: Any) -> Any:
-    """Call the function at an address, int64 × 5 → int64."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(word, [word] * 5)
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-
-    return types.int64(*[types.int64] * 6), generate
-
-
-@intrinsic
-def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
-    """Call NumPy's ``double next_double(void *)`` of a bit generator."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-
-    return types.float64(types.int64, types.int64), generate
-
-
-@intrinsic
-def _prefetch(typing_context: Any, address: Any) -> Any:
-    """Ask for the line of memory at an address, which will be needed soon; do not wait for it."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place, flag, flag, flag])
-        function = builder.module.declare_intrinsic("llvm.prefetch", (place,), kind)
-        write, keep, data = flag(1), flag(3), flag(1)
-        builder.call(function, [builder.inttoptr(arguments[0], place), write, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
-invoke: Any = _invoke
-next_double: Any = _next_double
-prefetch: Any = _prefetch
-
-
 @entry
 def call(function: int, s: int, i: int, k: int, a: int, b: int) -> int:
-    """The same from Python."""
+    """Call the function at an address from Python."""
     return invoke(function, s, i, k, a, b)
 
 
@@ -313,13 +246,9 @@ def wrap_for(thing: type) -> Callable[[Callable[..., Any]], Any]:
     another function of the same name in the next.  They are part of their wrappers, because a
     call would copy the whole state.
     """
-    make = inlined if is_ours(thing) else _checked
+    options = _OURS if is_ours(thing) else _OTHERS
     content = hashlib.sha256(source_of(thing)).hexdigest()[:16]
-    return lambda function: make(bind(function, content))
-
-
-def _checked(function: Callable[..., Any]) -> Any:
-    return _once(njit(boundscheck=True, forceinline=True, **_FROM_COMPILED_CODE_ONLY)(function))
+    return lambda function: _internal(bind(function, content), forceinline=True, **options)
 
 
 class Functions:
@@ -377,7 +306,8 @@ class Functions:
 
 _HEAD = '''"""Generated: wrappers around the functions of one class."""
 import numpy as np
-from agents.compiling import array_at, floats
+from agents.compiling import floats
+from agents.intrinsics import array_at
 
 
 '''

@@ -32,6 +32,7 @@ KEPT = 60
 _COMMON = (
     "agents/box.py",
     "agents/compiling.py",
+    "agents/intrinsics.py",
     "agents/rule.py",
     "agents/proximal.py",
     "agents/attached.py",
@@ -118,7 +119,7 @@ def cache_folder(content: bytes = b"") -> Path:
 def _announce() -> None:
     """Say once why nothing seems to happen; MURMURATION_QUIET=1 keeps silent."""
     if not os.environ.get("MURMURATION_QUIET"):
-        print("compiling, once; this takes about half a minute …", file=sys.stderr)
+        print("compiling, once; this takes 10 to 30 s …", file=sys.stderr)
 
 
 def _age(path: Path) -> float:

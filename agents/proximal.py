@@ -17,7 +17,8 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, prox_box, solve_shifted
-from agents.compiling import FAILED, inlined, invoke, kernel
+from agents.compiling import FAILED, inlined, kernel
+from agents.intrinsics import invoke
 
 Floats = NDArray[np.float64]
 

@@ -14,6 +14,8 @@ from simulator import require_own_agents
 from simulator.errors import SimulatorError, StoreWarning
 
 _NOTHING = "nothing was written"
+#: Of a message.
+_MOST_LINES = 10
 
 
 #: What a signal does to us, and the exit code.
@@ -110,7 +112,7 @@ def _run_command() -> int:
     except SimulatorError as error:
         if options.debugging:
             traceback.print_exc()
-        return _say(str(error), 2)
+        return _say(_briefly(str(error)), 2)
     except MemoryError as error:
         return _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
     except BrokenPipeError:
@@ -161,6 +163,15 @@ def _say(text: str, code: int) -> int:
     with suppress(OSError):
         print(text, file=sys.stderr)
     return code
+
+
+def _briefly(text: str) -> str:
+    """At most ten lines: who has made more mistakes mends the first ones first."""
+    lines = text.splitlines()
+    if len(lines) <= _MOST_LINES:
+        return text
+    left = len(lines) - _MOST_LINES + 1
+    return "\n".join([*lines[:-left], f"… and {left} more; validate shows all that is in a file"])
 
 
 def _click_error(error: Exception) -> int:

@@ -213,6 +213,17 @@ def test_validate_shows_all_errors_of_all_files(tiny, here):
     assert all(line.startswith("bad.yaml:") for line in done.stderr.splitlines())
 
 
+def test_more_than_ten_mistakes_are_ten_lines_unless_validate_shows_them(tiny, here):
+    file = tiny / "wrong.yaml"
+    file.write_text("".join(f"unknown_{k}: 1\n" for k in range(30)))
+    told = here("run", "wrong.yaml", cwd=tiny)
+    lines = told.stderr.splitlines()
+    assert (told.returncode, len(lines)) == (2, 10)
+    whole = here("validate", "wrong.yaml", cwd=tiny).stderr.splitlines()
+    assert whole[:9] == lines[:9]
+    assert lines[9] == f"… and {len(whole) - 9} more; validate shows all that is in a file"
+
+
 def test_schema_and_help(here):
     assert json.loads(here("schema").stdout)["type"] == "object"
     for command in ([], ["run"], ["validate"], ["schema"]):

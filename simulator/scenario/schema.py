@@ -20,7 +20,7 @@ from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
 from simulator.scenario.choice import kind_of, one_of
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.kinds import Graph, Kinds, Task
-from simulator.scenario.laws import factor_law, stay_law, time_law
+from simulator.scenario.law_keys import factor_law, stay_law, time_law
 from simulator.scenario.living import Availability, OnOff, Partition, Sites, Traced
 from simulator.scenario.network import Clock, Compute, Network
 from simulator.scenario.places import geographic, with_column

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import array_at, kernel, prefetch
+from agents.compiling import kernel
+from agents.intrinsics import array_at, prefetch
 
 #: The type of a record's field that holds the address of an array.
 ADDRESS = np.int64
