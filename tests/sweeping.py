@@ -14,7 +14,6 @@ network: {latency: {kind: exponential, mean: 50 ms}}
 stop: {time: 20}
 """
 GRID = {"network.latency.mean": ["10 ms", "1 s"], "network.drop": [0, 0.5]}
-ROOT = Path(__file__).parent.parent
 
 
 def write_tiny(folder: Path, text: str = TINY) -> Path:

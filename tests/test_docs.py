@@ -153,5 +153,5 @@ def test_the_map_names_what_there_is():
     assert all((ROOT / file).exists() for file in files)
     for names, file in re.findall(r"`(\w+)`, `([\w/]+\.py)`", PAGES["paper"]):
         assert re.search(rf"(class|def) {names}\b", (ROOT / file).read_text()), (names, file)
-    for file in re.findall(r"`(tests/\w+\.py)`", PAGES["trust"]):
+    for file in re.findall(r"`(tests/[\w/]+\.py)`", PAGES["trust"]):
         assert Path(ROOT / file).exists(), file

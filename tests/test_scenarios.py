@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from simulator import load_scenario, run
+from tests.conftest import ROOT
 
-SHIPPED = Path(__file__).parent.parent / "scenarios"
+SHIPPED = ROOT / "scenarios"
 FILES = [
     file
     for file in sorted(SHIPPED.glob("*.yaml"))

@@ -1,0 +1,404 @@
+"""Devices that come and go, by theory and by what events show; their places: test_places.py."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from agents.running import RunningRule
+from simulator import run
+from simulator.engines.presence import presence
+from simulator.errors import ScenarioError
+from simulator.problem.build import build_problem
+from simulator.scenario.laws import LAWS
+from simulator.seeds import Streams
+from tests.conftest import LINEAR, MEANS, build
+from tests.engines.test_compiled import assert_same
+
+#: Each statistical test fails by chance with a probability of about 1e-5; seeds are fixed anyway.
+SURE = 1e-5
+SIGMAS = 4.4
+CHURN = {"kind": "on_off", "on": {"kind": "exponential", "mean": 3.0}, "off": 1.5}
+SLOW = {"latency": {"kind": "lognormal", "mean": 0.3, "sigma": 1.0}, "drop": 0.1}
+SLOW["retransmit_after"] = 0.4
+HALVES = [
+    {"from": 4, "until": 9, "groups": 2},
+    {"from": 12, "until": 13, "groups": [[0, 1], ["2"]]},
+]
+TRACE = (
+    "agent,time,state\n0,0,off\n0,6 s,on\n3,2,off\n4,2,off\n3,7,on\n4,7,on\n"
+    "5,9,off\n1,13,off\n1,14,on\n"
+)
+EVENTS = {"every": 1.0, "events": True}
+
+
+def trace_file(folder, text=TRACE):
+    (folder / "trace.csv").write_text(text)
+    return {"kind": "trace", "file": str(folder / "trace.csv")}
+
+
+def churning(base=MEANS, **changes):
+    changes = {"availability": CHURN, "network": SLOW, "record": EVENTS, **changes}
+    return build(base, stop={"time": 20}, **changes)
+
+
+# --- both engines -------------------------------------------------------------------------------
+@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_both_engines_agree(base, mode, forget, tmp_path):
+    """With laws and with a trace, whose switches fall on ends of partitions and on each other."""
+    network = {**SLOW, "partitions": HALVES}
+    changes = {"algorithm__mode": mode, "network": network, "compute__time": 0.15}
+    by_law = churning(base, **changes, availability={**CHURN, "forget": forget})
+    assert assert_same(by_law).summary["missed"] > 0
+    traced = {**trace_file(tmp_path), "forget": forget}
+    assert_same(churning(base, **changes, availability=traced))
+
+
+@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_whoever_is_off_says_hello_later(base, forget):
+    changes = {"algorithm__start": "hello", "compute__time": 0.2, "network": SLOW}
+    scenario = churning(base, **changes, availability={**CHURN, "forget": forget})
+    events = assert_same(scenario).events
+    hellos = events[(events["kind"] == "send") & (events["what"] == "hello")]
+    first_on = first_return(events)
+    assert len(hellos) > 0
+    assert not hellos.groupby(["agent", "peer"])["time"].count().gt(1).any()
+    for agent, time in first_on.items():
+        assert set(hellos.loc[hellos["agent"] == agent, "time"]) <= {time}
+
+
+def first_return(events):
+    """When those who begin off are on for the first time."""
+    switches = events[events["kind"] == "switch"]
+    off = switches.loc[(switches["time"] == 0) & (switches["what"] == "off"), "agent"]
+    back = switches[(switches["what"] == "on") & switches["agent"].isin(off)]
+    return back.groupby("agent")["time"].min()
+
+
+@given(
+    mode=st.sampled_from(["async", "sync"]),
+    on=st.sampled_from([2.0, {"kind": "uniform", "low": 0.5, "high": 4}]),
+    off=st.sampled_from([1.0, {"kind": "pareto", "mean": 1.0, "shape": 1.5}]),
+    latency=st.sampled_from([0.25, {"kind": "exponential", "mean": 0.4}]),
+    drop=st.sampled_from([0.0, 0.3]),
+    forget=st.booleans(),
+    computing=st.sampled_from([0.0, 0.25]),
+    begin=st.sampled_from([0.0, 1.5]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=6)
+def test_messages_are_conserved(mode, on, off, latency, drop, forget, computing, begin, seed):
+    """Which every run asserts; and both engines tell the same story."""
+    network = {"latency": latency, "drop": drop, "fifo": seed % 2 == 0, "retransmit_after": 0.5}
+    network["partitions"] = [{"from": begin, "until": begin + 2, "groups": 3}]
+    availability = {"kind": "on_off", "on": on, "off": off, "forget": forget}
+    changes = {"availability": availability, "network": network, "compute__time": computing}
+    scenario = build(MEANS, **changes, algorithm__mode=mode, seed=seed, stop={"time": 6})
+    trace = assert_same(scenario).trace
+    parts = trace[["delivered", "dropped", "missed", "in_flight"]].sum(axis=1)
+    assert (trace["communications"] == parts).all()
+
+
+# --- what being off means -----------------------------------------------------------------------
+def absences(events, agent, end):
+    """When an agent was off: pairs of times."""
+    switches = events[(events["kind"] == "switch") & (events["agent"] == agent)]
+    times = [*switches["time"], end]
+    first = 0 if len(switches) and switches["what"].iloc[0] == "off" else 1
+    return list(zip(times[first::2], times[first + 1 :: 2], strict=False))
+
+
+def is_off(events, agent, times, end=20.0):
+    off = np.zeros(len(times), dtype=bool)
+    for begin, back in absences(events, agent, end):
+        off |= (times >= begin) & (times < back)
+    return off
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_who_is_off_does_nothing(base, mode):
+    scenario = churning(base, algorithm__mode=mode, compute__time=0.3)
+    result = run(scenario)
+    events = result.events
+    for agent in range(result.problem.n):
+        own = events[events["agent"] == agent]
+        off = is_off(events, agent, own["time"].to_numpy())
+        did = set(own.loc[off, "kind"])
+        assert did <= {"skip", "miss", "switch"}
+        assert not set(own.loc[~off, "kind"]) & {"miss"}
+    counts = events["kind"].value_counts()
+    assert result.summary["missed"] == counts["miss"] > 0
+    assert result.summary["skipped"] == counts["skip"]
+
+
+def test_computing_pauses_with_its_agent():
+    """From the tick to the solve, the time on is the computing time."""
+    scenario = churning(LINEAR, compute__time=0.7, network={"latency": 0.1})
+    events = run(scenario).events
+    paused = 0
+    for agent in range(8):
+        own = events[(events["agent"] == agent) & events["kind"].isin(["tick", "handle", "solve"])]
+        away = absences(events, agent, 20.0)
+        before = own["time"].shift()
+        solves = own["kind"] == "solve"
+        began = own["kind"].shift().isin(["tick", "handle"])
+        for begin, end in zip(before[solves & began], own.loc[solves & began, "time"], strict=True):
+            off = sum(max(0.0, min(end, back) - max(begin, gone)) for gone, back in away)
+            assert end - begin - off == pytest.approx(0.7, abs=1e-9)
+            paused += off > 0
+    assert paused > 5
+
+
+def test_ticks_and_partners_are_those_without_churn():
+    with_churn, without = (run(churning(availability=a)).events for a in (CHURN, None))
+    rings = [e[e["kind"].isin(["tick", "skip"])] for e in (with_churn, without)]
+    assert (
+        rings[0][["time", "agent"]].to_numpy().tolist()
+        == rings[1][["time", "agent"]].to_numpy().tolist()
+    )
+    asked = [
+        e[(e["kind"] == "send") & (e["what"] == "request")].set_index(["time", "agent"])["peer"]
+        for e in (with_churn, without)
+    ]
+    common = asked[0].index.intersection(asked[1].index)
+    assert len(common) == len(asked[0]) < len(asked[1])
+    assert (asked[0].loc[common] == asked[1].loc[common]).all()
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_agents_that_never_leave_change_nothing(mode):
+    """All draws are those of the run without availability; timers that never matter do not."""
+    always = {"kind": "on_off", "on": 1e9, "off": 1e-3}
+    with_it = run(churning(algorithm__mode=mode, availability=always))
+    without = run(churning(algorithm__mode=mode, availability=None))
+    pd.testing.assert_frame_equal(with_it.events, without.events)
+    pd.testing.assert_frame_equal(with_it.trace, without.trace)
+
+
+# --- renewal theory -----------------------------------------------------------------------------
+STAYS = {
+    "constant": (4.0, 2.0),
+    "uniform": ({"kind": "uniform", "low": 1, "high": 7}, {"kind": "uniform", "low": 1, "high": 3}),
+    "lognormal": (
+        {"kind": "lognormal", "mean": 4, "sigma": 1.2},
+        {"kind": "exponential", "mean": 2},
+    ),
+    "pareto": ({"kind": "pareto", "mean": 4, "shape": 3.5}, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_comings_and_goings_follow_renewal_theory(name):
+    """Stationary from the start: at any time 2/3 are on, and 2T/6 switches in a time T."""
+    on, off = STAYS[name]
+    n, end = 600, 9.0
+    scenario = build(
+        MEANS,
+        engine="compiled",
+        task__agents=n,
+        graph={"kind": "knn", "k": 2, "weights": "unit", "allow_disconnected": True},
+        clock={"rate": 1e-3},
+        availability={"kind": "on_off", "on": on, "off": off},
+        record=EVENTS,
+        stop={"time": end},
+        seed=5,
+    )
+    events = run(scenario).events
+    switches = events[events["kind"] == "switch"]
+    began_off = set(switches.loc[switches["time"] == 0, "agent"])
+    later = switches[switches["time"] > 0]
+    for time in (0.0, 1.3, 6.0, 9.0):
+        states = ~np.isin(np.arange(n), list(began_off))
+        flips = later.loc[later["time"] <= time, "agent"].value_counts()
+        states[flips.index] ^= flips.to_numpy() % 2 == 1
+        assert stats.binomtest(int(states.sum()), n, 2 / 3).pvalue > SURE
+    counts = np.bincount(later["agent"], minlength=n)
+    spread = counts.std() / np.sqrt(n)
+    assert abs(counts.mean() - 2 * end / 6) < SIGMAS * max(spread, 1e-9)
+
+
+def test_the_share_of_requests_that_are_missed():
+    """A request finds its receiver off with the share of time off; contacts are far apart."""
+    scenario = build(
+        MEANS,
+        engine="compiled",
+        availability={"kind": "on_off", "on": {"kind": "exponential", "mean": 0.5}, "off": 0.25},
+        clock={"rate": 0.5},
+        network={"latency": 0.05},
+        record=EVENTS,
+        stop={"time": 800},
+    )
+    events = run(scenario).events
+    requests = events[events["what"] == "request"]
+    missed, came = (int((requests["kind"] == kind).sum()) for kind in ("miss", "deliver"))
+    assert missed + came > 2000
+    assert stats.binomtest(missed, missed + came, 1 / 3).pvalue > SURE
+
+
+@pytest.mark.parametrize("kind", sorted(LAWS))
+def test_length_weighted_draws(kind, tmp_path):
+    """E[X²]/E[X] is their mean."""
+    (tmp_path / "stays.txt").write_text("1\n2\n5\n")
+    given = {
+        "constant": {"value": 3.0},
+        "uniform": {"low": 1.0, "high": 4.0},
+        "exponential": {"mean": 2.0},
+        "lognormal": {"mean": 2.0, "sigma": 0.5},
+        "pareto": {"mean": 2.0, "shape": 6.0},
+        "empirical": {"file": str(tmp_path / "stays.txt")},
+    }[kind]
+    scenario = churning(availability={"kind": "on_off", "on": {"kind": kind, **given}, "off": 1.0})
+    law = scenario.availability.on
+    plain = law.draw(np.random.default_rng(1), 400_000)
+    weighted = law.weighted(np.random.default_rng(2), 400_000)
+    expected = np.mean(plain**2) / np.mean(plain)
+    error = weighted.std() / np.sqrt(len(weighted)) + np.std(plain**2) / np.sqrt(len(plain))
+    assert weighted.mean() == pytest.approx(expected, abs=max(SIGMAS * error, 1e-9))
+
+
+def test_the_first_stay_is_the_rest_of_one():
+    """Of constant stays: uniform on (0, length)."""
+    scenario = churning(
+        task__agents=2000, graph={"kind": "knn", "k": 2, "allow_disconnected": True}
+    )
+    streams = Streams(0)
+    found = presence(scenario, build_problem(scenario, streams), streams)
+    rest = found.first[~found.on]
+    assert stats.kstest(rest, stats.uniform(0, 1.5).cdf).pvalue > SURE
+    assert stats.binomtest(int(found.on.sum()), 2000, 2 / 3).pvalue > SURE
+
+
+# --- rounds -------------------------------------------------------------------------------------
+def test_rounds_wait_for_whoever_is_off(tmp_path):
+    """Agent 0 is off from 2 to 8: the round that it misses ends after its return."""
+    trace = trace_file(tmp_path, "agent,time,state\n0,2,off\n0,8,on\n")
+    network = {"latency": 0.1, "retransmit_after": 0.3}
+    scenario = churning(algorithm__mode="sync", availability=trace, network=network)
+    events = run(scenario).events
+    ends = events.loc[events["kind"] == "round", "time"].to_numpy()
+    assert not ((ends > 2.2) & (ends < 8)).any()
+    assert ((ends > 8) & (ends < 8.3)).any()
+    sends = events[events["kind"] == "send"]
+    assert not ((sends["agent"] == 0) & sends["time"].between(2, 8, inclusive="neither")).any()
+    back = sends[sends["time"] == 8.0]
+    assert ((back["agent"] == 0) | (back["peer"] == 0)).all()
+
+
+@pytest.mark.parametrize("engine", ["simpy", "compiled"])
+@pytest.mark.parametrize("limit", [{"time": 30.0}, {"communications": 10_000}], ids=str)
+def test_a_round_that_cannot_end_names_the_missing(tmp_path, engine, limit):
+    trace = trace_file(tmp_path, "agent,time,state\n3,2,off\n7,2,off\n7,4,on\n")
+    changes = {"algorithm__mode": "sync", "availability": trace, "engine": engine}
+    result = run(build(MEANS, **changes, network={"latency": 0.1}, stop=limit))
+    assert result.summary["notes"][-1] == (
+        "the last round could not end: agent 3 did not come back"
+    )
+    if "time" in limit:
+        assert result.summary["simulated_time"] == 30.0
+    else:
+        assert result.summary["communications"] < 10_000
+
+
+# --- learning under churn -----------------------------------------------------------------------
+@pytest.mark.verify
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_they_still_reach_the_optimum(base, mode):
+    """With 30 % of the time off, to the accuracy that they reach without, given time.
+
+    Which is more for rounds: they go through the same models, but each takes five times as long.
+    """
+    availability = {"kind": "on_off", "on": {"kind": "exponential", "mean": 7.0}, "off": 3.0}
+    changes = {"engine": "compiled", "algorithm__mode": mode, "network": SLOW}
+    without = run(build(base, **changes, stop={"time": 2e4}))
+    longer = {"time": 1.2e5 if mode == "sync" else 2e4}
+    result = run(build(base, **changes, stop=longer, availability=availability))
+    distance, best = (r.summary["metrics"]["final"]["distance"] for r in (result, without))
+    assert distance < max(10 * best, 1e-12)
+
+
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_rounds_go_through_the_same_models(base):
+    """Whoever is off is waited for, so that absences change when a round ends and nothing else."""
+    changes = {"engine": "compiled", "algorithm__mode": "sync"}
+    limit = {"communications": 2000}
+    result = run(
+        build(base, **changes, availability=CHURN, network=SLOW, record=EVENTS, stop=limit)
+    )
+    rounds = int((result.events["kind"] == "round").sum())
+    limit = {"communications": rounds * result.problem.W.nnz}
+    without = run(build(base, **changes, stop=limit))
+    assert rounds > 3
+    assert without.summary["simulated_time"] < result.summary["simulated_time"]
+    np.testing.assert_array_equal(result.models, without.models)
+
+
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+def test_forgetting_has_a_floor_until_it_ends(base, tmp_path):
+    """While agents come back without memory the error stays up; after the last return it falls."""
+    rows = [
+        f"{agent},{time + agent % 3},{state}\n"
+        for agent in range(6)
+        for time, state in (
+            (10 * k + 5 * half, ("off", "on")[half]) for k in range(1, 30) for half in (0, 1)
+        )
+    ]
+    trace = {**trace_file(tmp_path, "agent,time,state\n" + "".join(rows)), "forget": True}
+    changes = {"network": {"latency": 0.05}, "stop": {"time": 1500}, "record": {"every": 5.0}}
+    if base is LINEAR:
+        changes["task__loss"] = "quadratic"
+    scenario = build(base, engine="compiled", availability=trace, **changes)
+    series = run(scenario).trace.set_index("time")["distance"]
+    floor = series.loc[100:295].min()
+    assert floor > (1e3 if base is MEANS else 20) * series.iloc[-1]
+    assert floor > 0.01 * series.iloc[0]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_where_a_proximal_step_starts_is_no_memory(loss, monkeypatch):
+    """Who forgets keeps the dual variables that its next step starts from; nobody can tell."""
+    changes = {"task__loss": loss, "availability": {**CHURN, "forget": True}}
+    kept = run(churning(LINEAR, **changes))
+    renew, starts = RunningRule.renew, []
+
+    def renew_all(self, i, links, fresh):
+        points = slice(*self.loss.data.offsets[i : i + 2])
+        starts.append(np.abs(self.loss.data.dual - fresh.loss.data.dual)[points].max(initial=0.0))
+        self.loss.data.dual[points] = fresh.loss.data.dual[points]
+        renew(self, i, links, fresh)
+
+    monkeypatch.setattr(RunningRule, "renew", renew_all)
+    cleared = run(churning(LINEAR, **changes))
+    assert max(starts) > 1e-3
+    np.testing.assert_allclose(kept.models, cleared.models, rtol=0, atol=1e-9)
+
+
+# --- mistakes -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("agent,when,state\n", "trace.csv:1: the columns must be agent, time and state"),
+        ("agent,time,state\n0,-1,off\n", "trace.csv:2: column 'time': '-1' is not a time"),
+        ("agent,time,state\n0,nan,off\n", "trace.csv:2: column 'time': 'nan' is not a time"),
+        ("agent,time,state\n0,1,out\n", "trace.csv:2: column 'state': 'out' is neither on nor off"),
+        ("agent,time,state\n0,5,off\n0,4,on\n", "trace.csv:3: column 'time': '4' must be later"),
+        ("agent,time,state\n0,5\n", "trace.csv:2: 2 cells"),
+        ("agent,time,state\n99,5,off\n", "trace.csv:2: column 'agent': '99' is not an agent"),
+    ],
+)
+def test_wrong_traces(tmp_path, text, words):
+    with pytest.raises((ScenarioError, ValueError), match=words.replace("(", r"\(")):
+        run(churning(availability=trace_file(tmp_path, text)))
+
+
+def test_a_trace_needs_an_end(tmp_path):
+    with pytest.raises(ValueError, match="all agents may be off for ever"):
+        build(MEANS, availability=trace_file(tmp_path), stop={"communications": 100})

@@ -1,0 +1,508 @@
+"""Kinds of the user's own: the examples, loading, and what a plugin can get wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from agents.rule import Rule, Strict
+from agents.rules.model_propagation import ModelPropagation
+from simulator import Progress, load_scenario, run, sweep
+from simulator.errors import ScenarioError, SimulatorError
+from simulator.runs.plugins import load_plugins, schema_for
+from tests.conftest import LINEAR, MEANS, ROOT, build
+
+EXAMPLES = ROOT / "docs" / "examples"
+AVERAGING = EXAMPLES / "averaging.py"
+#: A rule in parts, so that each test can spoil one.
+PARTS = {
+    "head": """from agents.rule import Rule, per_agent
+
+
+class Mine(Rule):
+    kind = "mine"
+    heard = per_agent("p")
+""",
+    "tell": """
+    def tell(s, i, k, out):
+        for x in range(s.p):
+            out[x] = s.models[i, x]
+""",
+    "absorb": """
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            s.heard[i, x] = received[x]
+""",
+    "solve": """
+    def solve(s, i):
+        for x in range(s.p):
+            s.models[i, x] = 0.5 * (s.models[i, x] + s.heard[i, x])
+""",
+}
+MINE = "".join(PARTS.values())
+TINY = """name: tiny
+task: {kind: mean_estimation, agents: 12}
+graph: {kind: gaussian_kernel, sigma: 0.5}
+algorithm: {kind: mine}
+stop: {time: 5}
+"""
+
+
+@pytest.fixture
+def plugin(tmp_path: Path):
+    """Write a plugin, or another version of it."""
+
+    def write(text: str, name: str = "mine.py") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def spoilt(function: str, *lines: str) -> str:
+    """The rule with further lines at the beginning of one function."""
+    head, _, rest = PARTS[function].lstrip("\n").partition("\n")
+    changed = "\n".join(["", head, *(f"        {line}" for line in lines), rest])
+    return "".join({**PARTS, function: changed}.values())
+
+
+def mine(path: Path, engine: str = "simpy"):
+    plugins = load_plugins(path)
+    return run(build(MEANS, plugins=plugins, algorithm={"kind": "mine"}, engine=engine))
+
+
+# --- the examples -------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds"])
+def test_the_examples_give_equal_traces_on_both_engines(name: str):
+    """The same events, and the same numbers but for the order of sums in the metrics."""
+    file, plugins = EXAMPLES / f"{name}.yaml", load_plugins(EXAMPLES / f"{name}.py")
+    short = {"stop": {"time": 10}}
+    simpy, compiled = (
+        run(load_scenario(file, {**short, "engine": engine}, plugins=plugins))
+        for engine in ("simpy", "compiled")
+    )
+    assert simpy.summary["communications"] > 100
+    assert compiled.trace.equals(simpy.trace)
+    np.testing.assert_array_equal(compiled.models, simpy.models)
+
+
+def test_averaging_reaches_the_average():
+    """Without delay and loss an exchange preserves the sum, so the limit is the mean."""
+    overrides = {"engine": "compiled"}
+    result = run(load_scenario(EXAMPLES / "averaging.yaml", overrides, plugins=AVERAGING))
+    mean = result.problem.solitary.mean(axis=0)
+    np.testing.assert_allclose(result.models.mean(axis=0), mean, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(result.models, np.tile(mean, (50, 1)), rtol=0, atol=1e-6)
+    assert "objective" not in result.trace  # it minimises neither of the paper's objectives
+    assert result.optimum is None
+
+
+def test_gradient_descent_comes_near_the_optimum():
+    """It minimises Q_CL: the objective falls to within a tenth of the least."""
+    file = EXAMPLES / "gradient_descent.yaml"
+    overrides = {"engine": "compiled", "stop.time": 400, "network": {}}
+    result = run(load_scenario(file, overrides, plugins=EXAMPLES / "gradient_descent.py"))
+    assert result.trace["gap"].iloc[0] > 1
+    assert result.trace["gap"].iloc[-1] < 0.1
+
+
+def test_own_kinds_are_what_they_say(rng):
+    plugins = load_plugins(EXAMPLES / "own_kinds.py")
+    result = run(load_scenario(EXAMPLES / "own_kinds.yaml", {"stop.time": 1}, plugins=plugins))
+    worst = ((result.models - result.problem.targets) ** 2).sum(axis=1).max()
+    assert result.trace["worst_error"].iloc[-1] == pytest.approx(worst, rel=1e-14)
+    assert result.summary["metrics"]["final"]["worst_error"] == pytest.approx(worst, rel=1e-14)
+    assert set(np.diff(result.problem.W.indptr)) == {6}
+    law = result.scenario.network.latency
+    found = law.draw(rng, 1000)
+    exact = stats.weibull_min(0.7, scale=law.scale)
+    assert stats.kstest(found, exact.cdf).pvalue > 1e-4
+    assert exact.mean() == pytest.approx(law.mean_value)
+    assert exact.sf(law.rare_value) == pytest.approx(1e-9)
+    # Huber's loss: ∂ℓ/∂s by differences, and ∂²ℓ/∂s² of those, away from ±delta.
+    loss, s = result.problem.loss, np.array([-2.0, -0.3, 0.1, 0.4, 3.0])
+    y, h = np.zeros(5), 1e-6
+    slopes = (loss.values(s + h, y) - loss.values(s - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.slopes(s, y), slopes, atol=1e-8)
+    bends = (loss.slopes(s + h, y) - loss.slopes(s - h, y)) / (2 * h)
+    np.testing.assert_allclose(loss.bends(s, y), bends, atol=1e-8)
+
+
+def test_a_metric_of_ones_own_can_end_a_run():
+    stop = {"time": 100, "metric": "worst_error", "below": "90%"}
+    overrides = {"stop": stop, "engine": "compiled"}
+    plugins = EXAMPLES / "own_kinds.py"
+    result = run(load_scenario(EXAMPLES / "own_kinds.yaml", overrides, plugins=plugins))
+    assert result.summary["simulated_time"] < 100
+    assert result.trace["worst_error"].iloc[-1] <= 0.9 * result.trace["worst_error"].iloc[0]
+
+
+# --- parameters ---------------------------------------------------------------------------------
+def test_parameters_reach_the_rule():
+    file = EXAMPLES / "averaging.yaml"
+    still = load_scenario(file, {"algorithm.step": 0, "stop.time": 5}, plugins=AVERAGING)
+    result = run(still)
+    np.testing.assert_array_equal(result.models, result.problem.solitary)
+
+
+def test_parameters_are_checked():
+    file = EXAMPLES / "averaging.yaml"
+    with pytest.raises(ScenarioError, match=r"algorithm\.step: must be at most 1 \(got 1\.5\)"):
+        load_scenario(file, {"algorithm.step": 1.5}, plugins=AVERAGING)
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(file, {"algorithm.stepp": 0.5}, plugins=AVERAGING)
+    assert str(caught.value) == (
+        "--set algorithm.stepp: unknown key for kind 'averaging'; did you mean 'step'? "
+        "allowed: kind, mode, start, step"
+    )
+    own = EXAMPLES / "own_kinds.yaml"
+    for key, value in (
+        ("task.loss.delta", 0),
+        ("graph.k", 20),
+        ("network.latency.shape", -1),
+        ("record.metrics", ["worst"]),
+    ):
+        with pytest.raises(ScenarioError, match=key.replace(".", r"\.")):
+            load_scenario(own, {key: value}, plugins=EXAMPLES / "own_kinds.py")
+
+
+def test_parameters_are_swept(tmp_path: Path):
+    """Of a rule, in two processes, to which the plugin travels."""
+    grid = {"algorithm.step": [0, 0.5], "stop.time": [5]}
+    out = tmp_path / "results"
+    result = sweep(
+        EXAMPLES / "averaging.yaml", grid, plugins=AVERAGING, jobs=2, out=out, figures=False
+    )
+    assert result.runs["status"].tolist() == ["done", "done"]
+    errors = result.runs["l2_error"]
+    direct = run(load_scenario(EXAMPLES / "averaging.yaml", {"stop.time": 5}, plugins=AVERAGING))
+    assert errors[1] == direct.trace["l2_error"].iloc[-1] != errors[0]
+
+
+def test_the_schema_documents_them(here):
+    plugins = [EXAMPLES / "averaging.py", EXAMPLES / "own_kinds.py"]
+    done = here("schema", "--plugin", plugins[0], "--plugin", plugins[1])
+    defs = json.loads(done.stdout)["$defs"]
+    assert defs["Averaging"]["properties"]["step"]["description"].startswith("The share")
+    assert defs["Averaging"]["description"].startswith("θ_i ← θ_i + step")
+    assert defs["Huber"]["properties"]["delta"]["description"].startswith("From here on")
+    assert {"RingLattice", "WeibullLatency", "WeibullTime", "WorstError"} <= set(defs)
+    assert "Averaging" not in json.loads(here("schema").stdout)["$defs"]
+
+
+# --- loading ------------------------------------------------------------------------------------
+class Same(ModelPropagation):
+    """mp under another name."""
+
+    kind = "same"
+
+
+def test_a_file_a_module_and_a_class_are_the_same(plugin):
+    """A plugin that is mp under another name gives mp's numbers."""
+    text = "from agents.rules.model_propagation import ModelPropagation\n\n\n"
+    text += "class Same(ModelPropagation):\n    kind = 'same'\n"
+    expected = run(build(MEANS, algorithm={"kind": "mp", "alpha": 0.8}))
+    for given in (Same, str(plugin(text)), sys.modules[__name__], [plugin(text)]):
+        algorithm = {"kind": "same", "alpha": 0.8}
+        result = run(build(MEANS, plugins=load_plugins(given), algorithm=algorithm))
+        np.testing.assert_array_equal(result.models, expected.models)
+        assert result.trace.equals(expected.trace)
+
+
+def test_a_class_runs_in_this_process_only(tmp_path: Path):
+    file = tmp_path / "tiny.yaml"
+    file.write_text(TINY.replace("mine", "same"))
+    swept = sweep(file, {"seed": [0, 1]}, plugins=Same, jobs=1, out=tmp_path / "results")
+    assert swept.failed == 0
+    # What its code refers to is in no hash: a helper that has changed must not go unnoticed.
+    told: list[Progress] = []
+    sweep(file, {"seed": [0, 1]}, plugins=Same, out=tmp_path / "results", progress=told.append)
+    assert [told[0].done, told[-1].done] == [0, 2]
+    with pytest.raises(SimulatorError, match="in this process only"):
+        sweep(file, {"seed": [2, 3]}, plugins=Same, jobs=2, out=tmp_path / "results")
+
+
+BAD = {
+    "": "it defines no class with a kind",
+    "RULES = 3": "it defines no class with a kind",
+    "from agents.rules.admm import CollaborativeADMM": "it defines no class with a kind",
+    "import nothing_like_this": "ModuleNotFoundError",
+    "import sys\nsys.exit(0)": "cannot be imported: SystemExit: 0",
+    "def": "SyntaxError",
+    PARTS["head"]: "Mine must implement absorb, solve",
+    MINE.replace('"mine"', '"mp"'): "'mp' is the name of a built-in one",
+    MINE.replace('"mine"', '"consensus"'): "'consensus' is the name of a built-in one",
+    MINE + MINE.replace("Mine", "Yours"): "Yours: 'mine' is the name of another",
+    MINE.replace(
+        "heard =", "protocol = 'shout'\n    heard ="
+    ): "protocol is 'shout'; allowed: 'ans",
+    MINE.replace(
+        "heard =", "protocol = 'average'\n    heard ="
+    ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
+    MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
+    PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "write its own tell",
+    MINE.replace("heard", "models"): "the name of the array 'models' is taken",
+    MINE.replace(
+        "heard =", "class Parameters(Rule.Parameters):\n        n: int = 3\n\n    heard ="
+    ): ("the name of the parameter 'n' is taken"),
+    MINE.replace(
+        "heard =", "class Parameters(Rule.Parameters):\n        mode: int = 3\n\n    heard ="
+    ): "the name of the parameter 'mode' is taken",
+    """from simulator.scenario.kinds import Task
+class T(Task):
+    kind: str = 't'""": "must have a loss",
+}
+
+
+@pytest.mark.parametrize("text", BAD)
+def test_a_bad_plugin_is_an_error_in_plain_words(plugin, text: str):
+    with pytest.raises(SimulatorError) as caught:
+        load_plugins(plugin(text))
+    assert BAD[text] in str(caught.value)
+    assert str(caught.value).startswith("--plugin ")
+
+
+def test_a_missing_plugin_is_an_error(tmp_path: Path):
+    for name in (tmp_path / "none.py", "no_such_module_anywhere"):
+        with pytest.raises(SimulatorError, match="cannot be imported"):
+            load_plugins(name)
+    with pytest.raises(SimulatorError, match="not a subclass of Task, Graph, Rule"):
+        load_plugins(dict)
+
+
+def test_two_plugins_with_one_name(plugin):
+    first, second = plugin(MINE), plugin(MINE, "yours.py")
+    with pytest.raises(SimulatorError, match=r"yours\.py: Mine: 'mine' is the name of another"):
+        load_plugins([first, second])
+
+
+def test_dataclasses_with_postponed_annotations(plugin):
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text += "@dataclass\nclass Point:\n    x: float\n"
+    assert load_plugins(plugin(text + MINE)).kinds.rules[0].kind == "mine"
+
+
+def test_a_folder_that_holds_our_own_packages_is_like_any_other():
+    """What a plugin in the checkout's root imports of us is no helper file of its own."""
+    path = ROOT / "murmuration_test_plugin.py"
+    path.write_text(MINE)
+    try:
+        first, second = load_plugins(path), load_plugins(path)
+    finally:
+        path.unlink()
+    assert first.files == second.files == (("murmuration_test_plugin.py", MINE.encode()),)
+    assert issubclass(second.kinds.rules[0], Rule)
+
+
+def test_a_helper_file_that_changes_is_read_again_and_changes_the_hash(plugin):
+    """Also in compiled code, which would not notice by itself."""
+    text = "from murmuration_test_helper import share\n" + MINE.replace("0.5 * (", "share() * (")
+    path = plugin(text)
+    results, hashes = [], []
+    for share in (0.5, 0.25):
+        helper = f"import numba\n@numba.njit\ndef share():\n    return {share}\n"
+        plugin(helper, "murmuration_test_helper.py")
+        hashes.append(load_plugins(path).sha256)
+        results.append([mine(path, engine).models for engine in ("simpy", "compiled")])
+    assert hashes[0] != hashes[1]
+    for simpy, compiled in results:
+        np.testing.assert_array_equal(simpy, compiled)
+    assert not np.array_equal(results[0][0], results[1][0])
+    np.testing.assert_array_equal(results[0][0], mine(plugin(MINE, "plain.py")).models)
+
+
+# --- what a rule gets wrong -----------------------------------------------------------------------
+READ_ONLY = "ValueError: assignment destination is read-only"
+#: The function, its further lines, the agent and time, the line, and what is said of it.
+WRONG = {
+    "raises": (
+        ("solve", "if i == 3:", "    raise ValueError('no luck')"),
+        r"agent 3 at [0-9.]+ s \(mine\.py:18\): ValueError: no luck",
+    ),
+    "out of range": (
+        ("tell", "out[0] = 0.0 if i < 5 else s.heard[i + 9, 0]"),
+        r"agent \d+ at [0-9.]+ s \(mine\.py:9\): IndexError: index \d+ is out of bounds for axis 0",
+    ),
+    "returns": (
+        ("solve", "return s.models[i, 0]"),
+        r"agent 0 at 0 s \(mine\.py:16\): TypeError: it must change .* nothing, got float64",
+    ),
+    "leaves unset": (
+        ("tell", "return"),
+        r"agent 0 at 0 s \(mine\.py:8\): it leaves out\[0\] unset",
+    ),
+    "changes models": (
+        ("absorb", "s.models[i, 0] = 3.0"),
+        r"agent 0 at 0 s \(mine\.py:12\): it changes models, which only solve may do",
+    ),
+    "changes another": (
+        ("solve", "s.models[i + 1, 0] = 3.0"),
+        r"agent 0 at 0 s \(mine\.py:16\): it changes another agent's model",
+    ),
+    "changes the state": (
+        ("tell", "s.heard[i, 0] = 3.0"),
+        r"agent 0 at 0 s \(mine\.py:8\): it changes heard, which tell may not do",
+    ),
+    "changes received": (
+        ("absorb", "received[0] = 3.0"),
+        rf"agent 0 at 0 s \(mine\.py:13\): {READ_ONLY}",
+    ),
+    "knows no such thing": (
+        ("solve", "s.models[i, 0] = s.nothing"),
+        r"agent 0 at 0 s \(mine\.py:17\): AttributeError: 'State' object has no attribute",
+    ),
+    "exits": (
+        ("absorb", "raise SystemExit(0)"),
+        r"agent 0 at 0 s \(mine\.py:13\): SystemExit: 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_a_rule_gets_wrong(plugin, wrong: str):
+    """One message, the same in both engines, in a first run and in a cached one."""
+    lines, message = WRONG[wrong]
+    path = plugin(spoilt(*lines))
+    found = set()
+    for engine in ("simpy", "compiled", "compiled"):
+        with pytest.raises(SimulatorError) as caught:
+            mine(path, engine)
+        found.add(str(caught.value))
+    (said,) = found
+    assert "\n" not in said
+    assert re.match(f"rule mine: {lines[0]} failed for {message}", said), said
+
+
+def test_prepare_is_checked_too(plugin):
+    path = plugin(MINE + "\n    def prepare(s, start):\n        s.heard = start.D\n")
+    for engine in ("simpy", "compiled"):
+        with pytest.raises(SimulatorError) as caught:
+            mine(path, engine)
+        assert str(caught.value) == (
+            "rule mine: prepare failed (mine.py:21): TypeError: heard must be an array of float64 "
+            "with shape (12, 1), got float64 (12,)"
+        )
+
+
+def test_what_only_the_compiler_sees(plugin, here, tmp_path: Path):
+    """A message of one line with the rule, the function and the line; exit code 2."""
+    path = plugin(spoilt("solve", "s.models[i, 0] = float.fromhex('0x1')"))
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    for engine in ("simpy", "compiled", "compiled"):
+        arguments = ["--plugin", path, "--set", f"engine={engine}", "--no-figures"]
+        done = here("run", "tiny.yaml", *arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("rule mine: solve can't be compiled (mine.py:17): ")
+        assert len(line) < 400
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_rule_that_fails_ends_with_2(plugin, here, tmp_path: Path):
+    lines, message = WRONG["raises"]
+    path = plugin(spoilt(*lines))
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    done = here("run", "tiny.yaml", "--plugin", path, cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.search(message, done.stderr)
+    assert len(done.stderr.splitlines()) == 1
+
+
+# --- what the others get wrong -----------------------------------------------------------------
+GRAPH = """
+import numpy as np
+from typing import Literal
+from scipy.sparse import csr_array
+from simulator.scenario.kinds import Graph
+
+class Mine(Graph):
+    kind: Literal["mine"] = "mine"
+
+    def build(self, agents, rng):
+        n = len(agents.names)
+        return {}
+"""
+RING = "np.roll(np.eye(n), 1, axis=1)"
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (f"{RING} + {RING}.T", "graph: mine must give a SciPy csr_array of floats with shape"),
+        ("csr_array((3, 3))", "graph: mine must give a SciPy csr_array of floats with shape"),
+        (f"csr_array({RING})", "graph: mine has weights that are not symmetric"),
+        ("csr_array(np.ones((n, n)))", "graph: mine has an edge from an agent to itself"),
+        (f"csr_array(-{RING} - {RING}.T)", "a weight that is not a finite number above 0"),
+        ("1 / 0", "mine.py:12 (build): ZeroDivisionError: division by zero"),
+    ],
+)
+def test_what_a_graph_gets_wrong(plugin, made: str, message: str):
+    plugins = load_plugins(plugin(GRAPH.format(made)))
+    with pytest.raises(SimulatorError) as caught:
+        run(build(MEANS, plugins=plugins, graph={"kind": "mine"}))
+    assert message in str(caught.value)
+
+
+def test_what_a_law_gets_wrong(plugin):
+    text = (EXAMPLES / "own_kinds.py").read_text()
+    plugins = load_plugins(plugin(text.replace("self.scale * rng", "-self.scale * rng")))
+    for engine in ("simpy", "compiled"):
+        latency = {"kind": "weibull", "mean": 1}
+        with pytest.raises(SimulatorError, match="the law weibull must draw as many numbers from"):
+            run(build(MEANS, plugins=plugins, network={"latency": latency}, engine=engine))
+
+
+def test_what_a_metric_gets_wrong(plugin):
+    text = (EXAMPLES / "own_kinds.py").read_text()
+    wrong = load_plugins(plugin(text.replace(".sum(axis=1).max()", "")))
+    record = {"metrics": ["worst_error"]}
+    with pytest.raises(SimulatorError, match=r"metric worst_error: must give a number, got nd"):
+        run(build(MEANS, plugins=wrong, record=record))
+    wrong = load_plugins(plugin(text.replace("view.problem.targets) **", "view.nothing) **")))
+    with pytest.raises(SimulatorError, match=r"mine\.py:\d+ \(measure\): AttributeError: 'View'"):
+        run(build(MEANS, plugins=wrong, record=record))
+
+
+def test_what_a_loss_gets_wrong(plugin):
+    """An error that only the compiler sees, and one that shows when it runs."""
+    text = (EXAMPLES / "own_kinds.py").read_text()
+    task = {**LINEAR["task"], "loss": "huber"}
+    for wrong, message in (
+        ("float.fromhex('0x1')", r"^loss huber: \w+ can't be compiled \(mine\.py:\d+\): "),
+        ("1.0 / (y - y)", r"the huber loss failed in slopes"),
+    ):
+        plugins = load_plugins(plugin(text.replace("min(max(s - y", f"min(max({wrong}")))
+        with pytest.raises(SimulatorError, match=message):
+            run(build(LINEAR, plugins=plugins, task=task))
+
+
+def test_parameters_of_other_types(plugin):
+    """Whole numbers and switches are attributes of ``s`` too; defaults are checked."""
+    own = (
+        "class Parameters(Rule.Parameters):\n        times: int = 2\n        still: bool = False\n"
+    )
+    text = MINE.replace("heard =", own + "\n    heard =").replace(
+        "    def solve(s, i):\n", "    def solve(s, i):\n        if s.still:\n            return\n"
+    )
+    plugins = load_plugins(plugin(text))
+    assert set(schema_for(plugins).algorithm_keys("mine")) == {
+        "kind",
+        "mode",
+        "start",
+        "times",
+        "still",
+    }
+    moved, still = (
+        run(build(MEANS, plugins=plugins, algorithm={"kind": "mine", "still": still}))
+        for still in (False, True)
+    )
+    np.testing.assert_array_equal(still.models, still.problem.solitary)
+    assert not np.array_equal(moved.models, still.models)
+    assert issubclass(plugins.kinds.rules[0].Parameters, Strict)
