@@ -24,8 +24,6 @@ _MESSAGE = {"simpy": 600, "compiled": 100}
 _AGENT, _LINK = 2500, 400
 #: Three days of the compiled engine at its fastest.
 MOST_EVENTS = 10**12
-#: Of so many messages one at most needs more attempts than are reckoned with.
-_MANY = 1e9
 
 
 def check_run(setup: Setup) -> None:
@@ -179,14 +177,23 @@ def _least_by_ticks(setup: Setup, time: float) -> float:
 
 def _least_in_rounds(setup: Setup, time: float) -> tuple[float, float]:
     """How many rounds, and the messages of each: as many as are lost in the best of times."""
-    network = setup.scenario.network
-    loss, timer = network.drop.extremes[0], network.timer
-    attempts, unlucky = 1.0, 0.0
-    if loss > 0:
-        attempts = max(1.0, min(1 / (1 - loss), time / timer))
-        unlucky = timer * math.log(_MANY) / -math.log(loss)
-    sent = attempts * len(setup.neighbours)
+    network, links = setup.scenario.network, len(setup.neighbours)
+    least, most = network.drop.extremes
+    sent = links * (max(1.0, min(1 / (1 - least), time / network.timer)) if least > 0 else 1.0)
     if network.bandwidth is not None:
         sent = min(sent, time * len(setup.rates) * network.bandwidth / setup.message_bytes)
-    length = longest_round(setup.scenario) + unlucky
+    length = longest_round(setup.scenario)
+    if most > 0:
+        length += network.timer * _mean_repeats(most, links)
     return (max(1.0, time / length) if length > 0 else math.inf), sent
+
+
+def _mean_repeats(loss: float, messages: int) -> float:
+    """An upper bound of how often the unluckiest of so many messages is repeated, in the mean.
+
+    It is repeated k times with a probability of at most min(1, messages·loss^k): the sum over k.
+    """
+    if loss == 1:
+        return math.inf
+    sure = max(0, math.floor(math.log(messages) / -math.log(loss)))
+    return sure + messages * loss ** (sure + 1) / (1 - loss)

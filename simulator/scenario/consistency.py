@@ -83,9 +83,9 @@ def _round_problems(scenario: Scenario) -> Problems:
         problems.append(("algorithm.mode", what))
     elif stop.time is not None and stop.communications is None and stands_still(longest, stop.time):
         what = (
-            f"a synchronous round takes hardly ever more than {longest:.3g} s, by which the clock "
-            f"cannot advance up to stop.time, {stop.time:g} s; make rounds longer, or the run "
-            "shorter, or give stop.communications"
+            f"a synchronous round{' without loss' if most > 0 else ''} takes hardly ever more than "
+            f"{longest:.3g} s, by which the clock cannot advance up to stop.time, "
+            f"{stop.time:g} s; make rounds longer, or the run shorter, or give stop.communications"
         )
         problems.append(("algorithm.mode", what))
     after = network.timer

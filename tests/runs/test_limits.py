@@ -142,6 +142,11 @@ def test_more_samples_than_expected_end_the_run(monkeypatch):
         {"algorithm__mode": "sync", "network__latency": 1e-12, "stop": {"time": 10}},
         {
             "algorithm__mode": "sync",
+            "network": {"drop": 1e-12, "retransmit_after": 1, "latency": 1e-12},
+            "stop": {"time": 10},
+        },
+        {
+            "algorithm__mode": "sync",
             "network": {"drop": 1 - 1e-12, "retransmit_after": 1e-10, "latency": 1},
             "stop": {"time": 100},
         },
