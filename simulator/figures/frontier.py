@@ -90,17 +90,18 @@ def frontier_line(
         style = {"markeredgecolor": colour, "markerfacecolor": face, "markersize": 5}
         axis.plot(x[chosen], y[chosen], "o" if above else "s", zorder=3, **style)
     for text, across, up, level in _labels(points):
-        # On a level stretch labels side by side would run into one another: they are turned.
-        over = above or level
+        # On a level stretch labels side by side would run into one another: they are turned, away
+        # from the other side's line.
+        turn = (40 if above else -40) if level else 0
         axis.annotate(
             text,
             (across, up),
-            (3, 6) if level else (5, 5) if above else (-6, -1),
+            (3, 6 if above else -6) if level else (5, 5) if above else (-6, -1),
             textcoords="offset points",
-            rotation=40 if level else 0,
+            rotation=turn,
             rotation_mode="anchor",
-            ha="left" if over else "right",
-            va="bottom" if over else "top",
+            ha="left" if above or level else "right",
+            va="bottom" if above else "top",
             color=colour,
             fontsize=6.5,
         )
