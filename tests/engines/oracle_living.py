@@ -30,11 +30,11 @@ class LivingSimulation(Simulation):
     def __init__(self, scenario, problem, streams, rule):
         super().__init__(scenario, problem, streams, rule)
         self.config, self.synchronous = scenario.availability, scenario.algorithm.mode == "sync"
-        self.paused, self.returned = [None] * self.n, set()
+        self.paused, self.returned, self.back = [None] * self.n, set(), set()
         self.cuts = [self._cut(cut, streams.sites) for cut in self.network.partitions or ()]
         if self.synchronous:
             for cut in self.cuts:
-                self.early(cut.until, self.retry, self.links)
+                self.early(cut.until, self.retry, self.links, rank=1)
         if self.config is not None:
             traced = self.config.kind == "trace"
             first = self._traced(problem.names) if traced else self._stationary()
@@ -42,10 +42,14 @@ class LivingSimulation(Simulation):
                 self.early(time, self._switch, i)
         self.silent = [not on for on in self.on]
 
-    def early(self, time, what, *args):
-        """An event before all others of its instant; never, if the time is infinite."""
+    def early(self, time, what, *args, rank=0):
+        """A switch, before all others of its instant, or what follows on switches (rank 1).
+
+        Never, if the time is infinite.
+        """
         if time < math.inf:
-            heapq.heappush(self.queue, (time, self.scheduled - 10**9, what, args))
+            order = self.scheduled - (2 - rank) * 10**9
+            heapq.heappush(self.queue, (time, order, what, args))
             self.scheduled += 1
 
     # --- partitions -------------------------------------------------------------------------------
@@ -123,7 +127,13 @@ class LivingSimulation(Simulation):
         if i in self.waiting:
             self.waiting.remove(i)
             self.at(self.now, self._begin, i)
-        self.retry([link for link in self.links if i in link])
+        if not self.back:
+            self.early(self.now, self._retry_with_those_who_are_back, rank=1)
+        self.back.add(i)
+
+    def _retry_with_those_who_are_back(self):
+        self.retry([link for link in self.links if self.back.intersection(link)])
+        self.back.clear()
 
     def _open_barrier(self):
         if self.config is not None and self.config.forget:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -290,6 +292,55 @@ def test_rounds_wait_for_whoever_is_off(tmp_path):
     assert not ((sends["agent"] == 0) & sends["time"].between(2, 8, inclusive="neither")).any()
     back = sends[sends["time"] == 8.0]
     assert ((back["agent"] == 0) | (back["peer"] == 0)).all()
+
+
+@pytest.mark.parametrize(
+    ("trace", "cut"),
+    [
+        ("0,0,off\n0,1,on\n1,1,off\n1,5,on\n", False),
+        ("1,1,off\n1,5,on\n", True),
+        ("0,0,off\n1,0.5,off\n2,0.5,off\n2,1,on\n0,1,on\n1,1,on\n3,1,off\n3,5,on\n", False),
+    ],
+    ids=["one comes as another goes", "one goes as a partition ends", "three come, one goes"],
+)
+def test_all_switches_of_an_instant_precede_what_is_sent_again(tmp_path, trace, cut):
+    """Nothing is repeated from or to whoever is off from that instant on; senders in order."""
+    network = {"latency": 0.1, "retransmit_after": 0.3}
+    if cut:
+        network["partitions"] = [{"from": 0, "until": 1, "groups": [["0"], ["1", "2", "3"]]}]
+    changes = {"task__agents": 4, "algorithm__mode": "sync", "network": network}
+    traced = trace_file(tmp_path, f"agent,time,state\n{trace}")
+    events = assert_same(churning(**changes, availability=traced)).events
+    now = events[events["time"] == 1.0]
+    kinds = now["kind"].tolist()
+    assert "send" not in kinds[: kinds.index("switch") + kinds.count("switch")]
+    sends, off = now[now["kind"] == "send"], 1 if trace.endswith("1,5,on\n") else 3
+    assert off not in sends["agent"].tolist()
+    again = sends[sends["sent_at"] < 1.0]
+    assert len(again) > 0
+    assert off not in again["peer"].tolist()
+    assert again["agent"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
+@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
+def test_the_update_that_reaches_the_target_is_the_last_one(base, forget):
+    """In rounds: no reset follows at the barrier, and none follows on one that reaches it."""
+    law = {"kind": "exponential", "mean": 2.0}, {"kind": "exponential", "mean": 0.5}
+    churn = {"kind": "on_off", "on": law[0], "off": law[1], "forget": forget}
+    changes = {"algorithm__mode": "sync", "algorithm__start": "zero", "availability": churn}
+    reached = 0
+    for seed, (metric, share) in product(range(12), [("distance", "20%"), ("l2_error", "95%")]):
+        stop = {"time": 30, "metric": metric, "below": share}
+        network = {"latency": 0.1, "retransmit_after": 0.3}
+        scenario = build(base, seed=seed, task__agents=4, network=network, stop=stop, **changes)
+        result = assert_same(scenario)
+        target = result.summary["target"]
+        if target["time"] is not None:
+            reached += 1
+            assert result.trace[metric].iloc[-1] <= target["level"]
+            assert result.trace["time"].iloc[-1] == target["time"]
+    assert reached > 6
 
 
 @pytest.mark.parametrize("engine", ["simpy", "compiled"])

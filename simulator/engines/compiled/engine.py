@@ -19,7 +19,15 @@ from simulator.engines.compiled.memory import attach
 from simulator.engines.compiled.messages import SLOT, TICKET
 from simulator.engines.compiled.network import LINK, UPLINK
 from simulator.engines.compiled.presence import LIFE, make_lives
-from simulator.engines.compiled.queue import ARRIVAL, EARLY, ENTRY, HEAL, KINDS, SWITCH
+from simulator.engines.compiled.queue import (
+    ARRIVAL,
+    ENTRY,
+    KINDS,
+    REPEAT,
+    REPEATS,
+    SWITCH,
+    SWITCHES,
+)
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
@@ -65,6 +73,7 @@ class CompiledEngine:
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
         run["retransmit_after"] = config.network.timer
         run["diverged"] = run["draining"] = run["reached_sent"] = run["healing"] = NOBODY
+        run["returned_at"] = -math.inf
         self._connect_rule()
         most_links = int(np.diff(setup.indptr).max())
         run["most_links"] = most_links
@@ -115,7 +124,7 @@ class CompiledEngine:
             self._keep("cut_times", setup.cuts.times, float, (count, 2))
             self._keep("groups", setup.cuts.groups, np.int64, (count, n))
             if self._synchronous:
-                first.append(np.column_stack([setup.cuts.times[:, 1], np.full(count, HEAL)]))
+                first.append(np.column_stack([setup.cuts.times[:, 1], np.full(count, REPEAT)]))
         if setup.presence is not None:
             presence, hello = setup.presence, bool(run["hello"][0]) and not self._synchronous
             run["living"], run["forgets"] = True, presence.forget
@@ -135,9 +144,10 @@ class CompiledEngine:
 
     def _schedule(self, first: Floats) -> None:
         """The first switches and the ends of partitions, (time, item) each, in the queue."""
-        order = np.arange(len(first))
         entries = np.zeros(len(first), ENTRY)
-        entries["time"], entries["item"], entries["order"] = *first.T, EARLY + order
+        entries["time"], entries["item"] = first.T
+        ranks = np.where(entries["item"] % KINDS == SWITCH, SWITCHES, REPEATS)
+        entries["order"] = ranks + np.arange(len(first))
         entries = entries[np.isfinite(entries["time"])]
         entries = entries[np.lexsort((entries["order"], entries["time"]))]  # sorted: a heap
         self._resize_queue(len(self.arrays["entries"]) + len(entries))

@@ -13,7 +13,7 @@ from simulator.engines.compiled.draws import OFF, ON, draw
 from simulator.engines.compiled.events import note_switch
 from simulator.engines.compiled.memory import view
 from simulator.engines.compiled.presence import life_of
-from simulator.engines.compiled.queue import SWITCH, push_early
+from simulator.engines.compiled.queue import SWITCH, SWITCHES, push_early
 from simulator.engines.compiled.world import agent_of, consider, edge_of
 
 
@@ -31,7 +31,7 @@ def switch(run: Any, i: int) -> bool:
     else:
         time = run.now + draw(run, ON if life.on else OFF)
     if time < math.inf:
-        push_early(run, time, SWITCH, i)
+        push_early(run, time, SWITCHES, SWITCH, i)
     return life.on
 
 

@@ -47,9 +47,11 @@ FIELDS: Fields = [
     ("cut_times", ADDRESS),
     ("groups", ADDRESS),
     #: In rounds: edges whose message is to be sent again as soon as it can pass; the next of them
-    #: to look at after a partition.
+    #: to look at, where all are; when somebody last came back, and whether others did as well.
     ("held", ADDRESS),
     ("healing", np.int64),
+    ("returned_at", np.float64),
+    ("several_returned", np.bool_),
     #: What forgetting puts back: (address, address of the fresh values, words, over links) each.
     ("renewals", ADDRESS),
     ("renewal_count", np.int64),

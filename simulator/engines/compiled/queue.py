@@ -14,14 +14,16 @@ import numpy as np
 from agents.compiling import inlined, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, ask, view
 
-#: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off; a
-#: partition ends.  In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer
-#: of a message is due; an agent has got all its messages.
-ARRIVAL, COMPUTED, SWITCH, HEAL, TICK, BEGIN, TIMER, COMPLETE = range(8)
+#: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.
+#: In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer of a message is
+#: due; an agent has got all its messages; what waited is sent again, after a partition (index 0) or
+#: the return of agent index − 1.
+ARRIVAL, COMPUTED, SWITCH, REPEAT, TICK, BEGIN, TIMER, COMPLETE = range(8)
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
-#: Switches come before all else at their instant: the numbers of their order begin here.
-EARLY = -(2**62)
+#: Switches come before all else at their instant, and then what is sent again after them: the
+#: numbers of their order begin here.
+SWITCHES, REPEATS = -(2**62), -(2**61)
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
 ENTRY_BYTES = ENTRY.itemsize
 FIELDS: Fields = [
@@ -68,10 +70,10 @@ def push(run: Any, time: float, kind: int, index: int) -> None:
 
 
 @kernel
-def push_early(run: Any, time: float, kind: int, index: int) -> None:
-    """Let something happen at a time before all that is not early too."""
+def push_early(run: Any, time: float, rank: int, kind: int, index: int) -> None:
+    """Let a switch happen at a time, or a repetition, before all that is of a later rank."""
     entries = view(run.entries, run.capacity, ENTRY)
-    order = EARLY + run.scheduled
+    order = rank + run.scheduled
     place = run.size
     run.size += 1
     while place > 0:

@@ -39,12 +39,15 @@ from simulator.engines.compiled.queue import (
     COMPLETE,
     COMPUTED,
     KINDS,
+    REPEAT,
+    REPEATS,
     SWITCH,
     TIMER,
     full,
     next_time,
     pop,
     push,
+    push_early,
 )
 from simulator.engines.compiled.world import NOBODY, absorb, agent_of, edge_of, solve, tell
 from simulator.engines.events import HANDLE, MISS, NONE, STALE
@@ -92,14 +95,16 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
         elif kind == SWITCH:
             _switch(run, index)
         else:
-            run.healing = 0
+            _repeat(run, index - 1)
+        over = run.working == 0
+        if over:
+            note(run, ROUND_IS_OVER, NONE)
+            if not run.halt:
+                _open_barrier(run)
         if run.halt:
             return HALTED
-        if run.working == 0:
-            note(run, ROUND_IS_OVER, NONE)
-            _open_barrier(run)
-            if run.sent >= enough:
-                return ENOUGH_SENT
+        if over and run.sent >= enough:
+            return ENOUGH_SENT
     return BREATHE
 
 
@@ -108,7 +113,7 @@ def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
     if run.forgets:
         for i in range(run.n):
-            if life_of(run, i).returned:
+            if life_of(run, i).returned and not run.halt:  # one may reach the target
                 life_of(run, i).returned = False
                 renew(run, i)
     run.working = run.n
@@ -144,8 +149,11 @@ def _end(run: Any, index: int) -> None:
 
 @kernel
 def _switch(run: Any, i: int) -> None:
-    """Agent i stops computing, or goes on with it; what waited for its return is sent again."""
-    life, agent = life_of(run, i), agent_of(run, i)
+    """Agent i stops computing, or goes on with it; what waited for its return is sent later on.
+
+    Others may be switched at the same instant, and that comes first.
+    """
+    life = life_of(run, i)
     if not switch(run, i):
         pause(run, i)
         return
@@ -154,7 +162,22 @@ def _switch(run: Any, i: int) -> None:
         life.waits = False
         push(run, run.now, BEGIN, i)
     life.returned = run.forgets
-    # In the order of sender, then receiver: neighbours before it, itself, neighbours after it.
+    run.several_returned = run.returned_at == run.now
+    if not run.several_returned:
+        run.returned_at = run.now
+        push_early(run, run.now, REPEATS, REPEAT, 1 + i)
+
+
+@kernel
+def _repeat(run: Any, i: int) -> None:
+    """Send what waited for agent i's return; or for several's, or the end of a partition: NOBODY.
+
+    In the order of sender, then receiver: neighbours before it, itself, neighbours after it.
+    """
+    if i == NOBODY or run.several_returned:
+        run.healing = 0
+        return
+    agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
         if edge_of(run, edge).neighbour < i:
             _retry(run, edge_of(run, edge).back)
@@ -167,7 +190,7 @@ def _switch(run: Any, i: int) -> None:
 
 @kernel
 def _heal(run: Any) -> None:
-    """A partition has ended: look at the next edge, as part of that event."""
+    """Look at the next of all edges, as part of the event that lets their messages pass."""
     _retry(run, run.healing)
     run.healing += 1
     if run.healing == run.edge_count:

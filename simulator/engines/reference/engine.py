@@ -133,7 +133,8 @@ class SimpyEngine:
             if self.journal is not None:
                 self.journal.agent(ROUND, NONE)
             self._enough_sent()
-            self._open_barrier()
+            if not self.reached:
+                self._open_barrier()
 
     def renew(self, agent: int) -> None:
         """Give an agent the state of the start again; it is an update, as any other."""
@@ -150,9 +151,14 @@ class SimpyEngine:
             agent.go()
 
     # --- what a new model means -----------------------------------------------------------------
+    @property
+    def reached(self) -> bool:
+        """Has an update brought the watched metric to its level?  Then the run is over."""
+        return self.watch is not None and self.watch.reached is not None
+
     def _reached(self) -> None:
         assert self.watch is not None
-        if self.watch.reached is None:
+        if not self.reached:
             self.watch.reached = (float(self.env.now), self.links.sent)
             self._halt(end=True)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from simpy.events import URGENT
+from simpy.events import EventPriority
 
 from simulator.engines.events import OFF, ON, SWITCH
 from simulator.engines.presence import Presence
-from simulator.engines.reference.network import Happening
+from simulator.engines.reference.network import REPEATS, SWITCHES, Happening
 from simulator.scenario.laws import sampler
 
 if TYPE_CHECKING:
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 class Living:
-    """Switches a run's agents on and off; switches come before all else at their instant."""
+    """Switches a run's agents on and off; switches come before all else at their instant.
+
+    In rounds, what waits for a return or for the end of a partition is sent again after them.
+    """
 
     def __init__(self, engine: SimpyEngine):
         self.engine, self.env = engine, engine.env
@@ -28,7 +31,8 @@ class Living:
         if engine.synchronous and setup.cuts is not None:
             # What a partition holds up goes on when it ends.
             for end in setup.cuts.times[:, 1].tolist():
-                self._at(end, lambda: engine.links.retry(range(len(setup.neighbours))))
+                everywhere = partial(engine.links.retry, range(len(setup.neighbours)))
+                self._at(end, everywhere, REPEATS)
         if setup.presence is not None:
             self._begin(setup.presence)
 
@@ -39,17 +43,19 @@ class Living:
         self.forget = presence.forget
         #: Who has come back since the last barrier, in rounds.
         self.returned: set[int] = set()
+        #: The links of those who come back at this instant.
+        self._open_again: set[int] = set()
         for i, on in enumerate(self.on):
             if not on:
                 engine.agents[i].on = False
                 self._note(i)
         for i, time in enumerate(presence.first.tolist()):
-            self._at(time, partial(self._switch, i))
+            self._at(time, partial(self._switch, i), SWITCHES)
 
-    def _at(self, time: float, action: Callable[[], None]) -> None:
+    def _at(self, time: float, action: Callable[[], None], priority: EventPriority) -> None:
         if time < math.inf:
             event = Happening(self.env, [lambda _: action()])
-            self.env.schedule_at(event, time, URGENT)
+            self.env.schedule_at(event, time, priority)
 
     def _note(self, i: int) -> None:
         if self.engine.journal is not None:
@@ -58,7 +64,7 @@ class Living:
     def _switch(self, i: int) -> None:
         on = self.on[i] = not self.on[i]
         self._note(i)
-        self._at(self._next(i, self.env.now, on), partial(self._switch, i))
+        self._at(self._next(i, self.env.now, on), partial(self._switch, i), SWITCHES)
         agent: Any = self.engine.agents[i]
         if not on:
             agent.switch_off()
@@ -66,21 +72,26 @@ class Living:
             agent.switch_on()
             if self.forget:
                 self.returned.add(i)
-            self.engine.links.retry(self._links_of(i))
+            if not self._open_again:
+                self._at(self.env.now, self._repeat, REPEATS)
+            own = self.engine.setup.links_of(i)
+            self._open_again.update(own, self.engine.setup.back[own.start : own.stop].tolist())
         else:
             agent.switch_on(self.forget)
 
-    def _links_of(self, i: int) -> list[int]:
-        """The edges from and to an agent, in the order of sender, then receiver."""
-        setup = self.engine.setup
-        own = setup.links_of(i)
-        back = setup.back[own.start : own.stop].tolist()
-        return sorted([*own, *back])
+    def _repeat(self) -> None:
+        """Send what waited for those who have just come back, by sender, then receiver."""
+        self.engine.links.retry(sorted(self._open_again))
+        self._open_again.clear()
 
     def renew_returned(self) -> None:
-        """At a barrier: whoever has come back since the last one has forgotten everything."""
+        """At a barrier: whoever has come back since the last one has forgotten everything.
+
+        Each is an update; one that reaches the target is the last of the run.
+        """
         for i in sorted(self.returned):
-            self.engine.renew(i)
+            if not self.engine.reached:
+                self.engine.renew(i)
         self.returned.clear()
 
 

@@ -23,8 +23,9 @@ from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
 from simulator.scenario.network import GilbertElliott, RateDrop
 
-#: Among the events of one instant: halts come first, samples last.
-FIRST, LAST = EventPriority(-1), EventPriority(2)
+#: Among the events of one instant: halts come first, then agents are switched on and off, then is
+#: sent again what that lets pass; samples come last.
+FIRST, SWITCHES, REPEATS, LAST = map(EventPriority, (-3, -2, -1, 2))
 
 
 class Timeline(simpy.Environment):
