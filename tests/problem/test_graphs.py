@@ -97,7 +97,7 @@ def test_absurd_spreads_do_no_harm(sigma):
 
 
 def test_a_complete_graph_beyond_memory_is_refused():
-    with pytest.raises(ScenarioError, match=r"min_weight = 0 .*GB.*graph\.kind: knn"):
+    with pytest.raises(ScenarioError, match=r"min_weight = 0: .*GB.*graph\.kind: knn"):
         build(moons_like(20_000), kind="gaussian_kernel", sigma=10.0)
     sparse = build(moons_like(20_000), kind="gaussian_kernel", sigma=0.005, min_weight=0.1)
     check_form(sparse)

@@ -46,7 +46,7 @@ def refusal(base, **overrides):
 @pytest.mark.parametrize(
     ("base", "key", "value"),
     [
-        (MEANS, "task__agents", 2**31 - 1),
+        ({**MEANS, "graph": {"kind": "knn"}}, "task__agents", 2**31 - 1),
         (MEANS, "task__samples", {"kind": "constant", "value": HUGE}),
         (MEANS, "task__samples", {"kind": "confidence_width", "max": HUGE}),
         (LINEAR, "task__samples", {"kind": "uniform", "low": 1, "high": HUGE}),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,38 +53,46 @@ class _Comparing(Graph):
         return float(np.sqrt(self.sigma)) if angular else self.sigma
 
 
-class GaussianKernel(_Comparing):
+class _Kernel(_Comparing):
+    """All pairs whose weight exceeds ``min_weight``."""
+
+    angular: ClassVar[bool]
+    min_weight: Annotated[float, Field(ge=0, lt=1)]
+
+    def by_angle(self, usual: bool) -> tuple[bool, str]:
+        """What the kernel compares."""
+        return self.angular, "kind"
+
+    def problems(self, task: Task) -> Problems:
+        """A complete graph that is too large, too: it need not be built to know its size."""
+        found, n = super().problems(task), task.count or 0
+        if self.min_weight == 0 and _too_many(n * (n - 1)):
+            what = f"0 keeps the complete graph of {n:,} agents; {_needs(n * (n - 1))}"
+            found = [*found, ("min_weight", f"{what}; raise it, or use graph.kind: knn")]
+        return found
+
+    def build(self, agents: Agents, rng: np.random.Generator) -> csr_array:
+        """The weights."""
+        points = agents.compared(self.kind, self.angular)
+        return _kernel_graph(self.kind, points, self.spread(self.angular), self.min_weight)
+
+
+class GaussianKernel(_Kernel):
     """W_ij = exp(−‖v_i − v_j‖² / 2σ²) on auxiliary vectors; weights ≤ min_weight are dropped."""
 
     kind: Literal["gaussian_kernel"] = "gaussian_kernel"
+    angular = False
     min_weight: Annotated[float, Field(ge=0, lt=1)] = 0.0
     """Weights up to it are left out; 0 keeps the complete graph."""
 
-    def by_angle(self, usual: bool) -> tuple[bool, str]:
-        """Distances count."""
-        return False, "kind"
 
-    def build(self, agents: Agents, rng: np.random.Generator) -> csr_array:
-        """The weights."""
-        points = agents.compared(self.kind, False)
-        return _kernel_graph(self.kind, points, self.spread(False), self.min_weight)
-
-
-class AngularKernel(_Comparing):
+class AngularKernel(_Kernel):
     """W_ij = exp((cos φ_ij − 1) / σ), φ_ij the angle of target models (or auxiliary vectors)."""
 
     kind: Literal["angular_kernel"] = "angular_kernel"
+    angular = True
     min_weight: Annotated[float, Field(ge=0, lt=1)] = 0.01
     """Weights up to it are left out."""
-
-    def by_angle(self, usual: bool) -> tuple[bool, str]:
-        """Angles count."""
-        return True, "kind"
-
-    def build(self, agents: Agents, rng: np.random.Generator) -> csr_array:
-        """The weights."""
-        points = agents.compared(self.kind, True)
-        return _kernel_graph(self.kind, points, self.spread(True), self.min_weight)
 
 
 class NearestNeighbours(_Comparing):
@@ -123,6 +131,19 @@ def kernel(distances: Floats, spread: float) -> Floats:
         return np.exp(-((distances / spread) ** 2) / 2)
 
 
+def _too_many(directed_edges: int) -> bool:
+    return directed_edges * _BYTES_PER_DIRECTED_EDGE > MEMORY
+
+
+def _needs(directed_edges: int) -> str:
+    """What so many edges need, and what is allowed."""
+    needed = directed_edges * _BYTES_PER_DIRECTED_EDGE / 1e9
+    return (
+        f"its {directed_edges // 2:,} edges would need {needed:.1f} GB "
+        f"({MEMORY / 1e9:g} GB are allowed)"
+    )
+
+
 def _kernel_graph(kind: str, points: Floats, spread: float, min_weight: float) -> csr_array:
     """All pairs whose kernel exceeds ``min_weight``, found within the distance where it does."""
     least = max(min_weight, np.finfo(float).smallest_subnormal)
@@ -130,13 +151,10 @@ def _kernel_graph(kind: str, points: Floats, spread: float, min_weight: float) -
     radius = spread * np.sqrt(-2 * np.log(least)) * (1 + 1e-9)
     tree = cKDTree(points)
     count = int(tree.count_neighbors(tree, radius))
-    if count * _BYTES_PER_DIRECTED_EDGE > MEMORY:
-        raise ScenarioError(
-            f"graph.kind: {kind} on {len(points)} agents has about {count // 2:,} edges "
-            f"above min_weight = {min_weight:g} and would need "
-            f"{count * _BYTES_PER_DIRECTED_EDGE / 1e9:.1f} GB ({MEMORY / 1e9:g} GB are allowed); "
-            "raise graph.min_weight, lower graph.sigma, or use graph.kind: knn"
-        )
+    if _too_many(count):
+        where = f"graph.kind: {kind} on {len(points):,} agents, above min_weight = {min_weight:g}"
+        advice = "raise graph.min_weight, lower graph.sigma, or use graph.kind: knn"
+        raise ScenarioError(f"{where}: {_needs(count)}; {advice}")
     i, j = tree.query_pairs(radius, output_type="ndarray").astype(np.int32).T
     weights = np.empty(len(i))
     for start in range(0, len(i), _BLOCK):
