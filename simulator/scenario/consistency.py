@@ -119,13 +119,24 @@ def _living_problems(scenario: Scenario) -> Problems:
     elif availability is not None and stop.time is None and scenario.algorithm.mode == "async":
         what = "with a trace all agents may be off for ever: give stop.time as well"
         problems.append(("availability.kind", what))
-    if isinstance(network.latency, BySite) and scenario.sites is None:
-        problems.append(("network.latency", "needs sites, e.g. sites: {column: region}"))
-    for k, cut in enumerate(network.partitions):
-        if cut.groups == "by site" and scenario.sites is None:
-            what = "needs sites, e.g. sites: {random: 5}"
-            problems.append((f"network.partitions.{k}.groups", what))
-    return problems
+    return [*problems, *_site_problems(scenario)]
+
+
+def _site_problems(scenario: Scenario) -> Problems:
+    """Sites that nobody knows, or that play no part."""
+    network = scenario.network
+    users = [("network.latency", "{column: region}")] * isinstance(network.latency, BySite)
+    users += [
+        (f"network.partitions.{k}.groups", "{random: 5}")
+        for k, cut in enumerate(network.partitions)
+        if cut.groups == "by site"
+    ]
+    if scenario.sites is None:
+        return [(key, f"needs sites, e.g. sites: {example}") for key, example in users]
+    if users:
+        return []
+    what = "play no part: neither network.latency (kind: sites) nor a partition (groups: by site)"
+    return [("sites", f"{what} asks for them")]
 
 
 def stands_still(step: float, now: float) -> bool:
