@@ -66,7 +66,10 @@ class View:
         if least > 1e-12 * objective(self.problem.solitary):
             self.least = least
         else:
-            self.notes += ("the optimum of the objective is 0, so that gaps are left out",)
+            note = "the optimum of the objective is 0, so that gaps are left out"
+            if not objective.unique_at_zero:
+                note += "; there may be others, and distances are from one of them"
+            self.notes += (note,)
 
     def available(self) -> list[str]:
         """The kinds of what is measured, in order."""

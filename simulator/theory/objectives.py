@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ DIRECT_AGENTS = 4000
 
 class Objective:
     """What an algorithm minimises, as a function of Θ (n, p)."""
+
+    #: Can a least value of 0 have only one minimiser?
+    unique_at_zero: ClassVar[bool]
 
     def __init__(self, problem: Problem, mu: float, ridge: float = 0.0):
         self.problem, self.mu, self.ridge = problem, mu, ridge
@@ -63,6 +67,8 @@ class Objective:
 class Propagation(Objective):
     """Equation 4: Q_MP(Θ) = ½ (Σ_{i<j} W_ij‖θ_i − θ_j‖² + μ Σ_i D_ii c_i‖θ_i − θ_i^sol‖²)."""
 
+    unique_at_zero = True
+
     def __call__(self, Theta: Floats) -> float:
         """Q_MP(Θ)."""
         return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
@@ -84,6 +90,8 @@ class Collaboration(Objective):
 
     A ridge r adds r‖θ_i‖² to each L_i.
     """
+
+    unique_at_zero = False
 
     def __call__(self, Theta: Floats) -> float:
         """Q_CL(Θ)."""

@@ -20,6 +20,7 @@ from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
 from simulator.theory.memory import LARGEST, MOST, remembered
+from simulator.theory.metrics import View
 from simulator.theory.objectives import (
     Collaboration,
     Propagation,
@@ -27,7 +28,7 @@ from simulator.theory.objectives import (
     consensus_model,
     mp_optimum,
 )
-from tests.conftest import LINEAR, problem_of
+from tests.conftest import LINEAR, build, problem_of
 
 NAMES = list(LOSSES)
 
@@ -369,3 +370,15 @@ def test_only_the_last_solutions_are_kept_and_no_large_ones():
     for _ in range(2):
         solve(-1, LARGEST + 1)
     assert asked[-2:] == [-1, -1]
+
+
+def test_an_optimum_of_zero_is_said_not_to_be_the_only_one():
+    """Two points that one separator has beyond its margin: twice that separator does as well."""
+    samples = {"kind": "uniform", "low": 1, "high": 1}
+    scenario = build(LINEAR, task__agents=2, task__samples=samples)
+    view = View(scenario, problem_of(scenario))
+    assert view.least is None
+    (note,) = view.notes
+    assert "there may be others" in note
+    both = [np.tile(scale * view.optimum.mean(axis=0), (2, 1)) for scale in (1.1, 2.0)]
+    assert [view.objective(models) for models in both] == [0.0, 0.0]
