@@ -330,8 +330,12 @@ def test_the_update_that_reaches_the_target_is_the_last_one(base, forget):
     churn = {"kind": "on_off", "on": law[0], "off": law[1], "forget": forget}
     changes = {"algorithm__mode": "sync", "algorithm__start": "zero", "availability": churn}
     reached = 0
-    for seed, (metric, share) in product(range(12), [("distance", "20%"), ("l2_error", "95%")]):
+    every = [{"every": 1}, {"every_communications": 1}]  # a sample at each barrier
+    targets = [("distance", "20%", every[0]), ("l2_error", "95%", every[0])]
+    targets += [("distance", "80%", every[1])]  # seed 19: a reset reaches it
+    for seed, (metric, share, record) in product(range(8, 20), targets):
         stop = {"time": 30, "metric": metric, "below": share}
+        changes["record"] = record
         network = {"latency": 0.1, "retransmit_after": 0.3}
         scenario = build(base, seed=seed, task__agents=4, network=network, stop=stop, **changes)
         result = assert_same(scenario)

@@ -246,8 +246,8 @@ class SimpyEngine:
 
     def _halt_at(self, time: float, priority: int, end: bool = False) -> None:
         def halt(event: simpy.Event) -> None:
-            # The event that called for a sample may have sent on, up to the limit and beyond.
-            over = priority == FIRST and self.links.sent >= self._limit
+            # The event that called for a sample may have gone on, up to the end of the run.
+            over = priority == FIRST and (self.reached or self.links.sent >= self._limit)
             self.finished = self.finished or end or over
             raise StopSimulation(None)
 
