@@ -11,9 +11,8 @@ from simulator.runs.plugins import Given, load_plugins
 from simulator.runs.result import Result
 from simulator.runs.results import load_result
 from simulator.runs.scenarios import load_scenario
-from simulator.store.checked import check_file, damaged
 from simulator.store.drafts import shown_path
-from simulator.store.store import MANIFEST, Store, read_manifest
+from simulator.store.store import MANIFEST, Store, check_files, read_manifest
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,7 @@ def find(path: Path) -> Source:
     except MissingError:
         what = f"it has no {MANIFEST}" if folder.is_dir() else "no such folder"
         raise SimulatorError(f"{shown_path(folder)}: no result: {what}") from None
-    for name, known in manifest.get("files", {}).items():
-        try:
-            check_file(folder / name, known, content=True)
-        except MissingError:
-            raise damaged(folder / name, "the file is missing") from None
+    check_files(folder, manifest)
     return Source(folder, manifest)
 
 

@@ -106,13 +106,7 @@ class Store:
         Every file must have its size, and those that will be read (all of them for None) the
         content that was written.
         """
-        manifest = read_manifest(folder)
-        wanted = set(manifest["files"] if reads is None else reads)
-        for name, known in manifest["files"].items():
-            try:
-                check_file(folder / name, known, content=name in wanted)
-            except MissingError:
-                raise damaged(folder / name, "the file is missing") from None
+        check_files(folder, read_manifest(folder), reads)
 
     def check_writable(self) -> None:
         """Find out before a long run, not after it, that results cannot be written."""
@@ -250,14 +244,14 @@ class Store:
             raise damaged(folder / HISTORY, f"no {error}") from None
 
     def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
-        content = read_known(folder / name, read_manifest(folder)["files"][name])
+        content = read_file(folder, read_manifest(folder), name)
         try:
             return pd.read_csv(io.BytesIO(content), **how)
         except ValueError as error:
             raise damaged(folder / name, f"no table: {error}") from None
 
     def _arrays(self, folder: Path, name: str) -> dict[str, Floats]:
-        content = read_known(folder / name, read_manifest(folder)["files"][name])
+        content = read_file(folder, read_manifest(folder), name)
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return dict(arrays)
@@ -331,6 +325,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if content.pop("sha256", None) != hash_of(content):
         raise damaged(path, "not as it was written")
     return content
+
+
+def check_files(folder: Path, manifest: dict[str, Any], reads: Iterable[str] | None = None) -> None:
+    """Is every file there that the manifest knows?  See ``Store.check``."""
+    wanted = set(manifest["files"] if reads is None else reads)
+    for name, known in manifest["files"].items():
+        try:
+            check_file(folder / name, known, content=name in wanted)
+        except MissingError:
+            raise damaged(folder / name, "the file is missing") from None
+
+
+def read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
+    """The content of a file, if it is what was written; one of which nothing is known is not."""
+    known = manifest["files"].get(name)
+    if known is None:
+        raise damaged(folder / name, f"{MANIFEST} does not know it")
+    return read_known(folder / name, known)
 
 
 def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from rich.console import Console
 from simulator.cli.tables import Column, fitted, number
 from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
+from tests.damage import DAMAGE
 
 TINY = """
 name: tiny
@@ -73,6 +75,40 @@ def test_draw_draws_again_without_computing(stored, here, monkeypatch):
     done = here("draw", folder, "--to", to, "--width", 3.3, cwd=stored)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in to.iterdir()} < {"comparison.png", "curves.png"}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        *(("runs.csv", "sweep"), ("summary.csv", "sweep"), ("curves.csv", "sweep")),
+        *(("pairs.csv", "compare"), ("speedup.csv", "compare"), ("at_equal.csv", "compare")),
+    ],
+)
+def test_damaged_tables_are_told_of_and_not_shown(stored, here, tmp_path, name, what, damage):
+    for folder in (stored / "results" / "sweeps").iterdir():
+        if json.loads((folder / "manifest.json").read_text())["what"] == what:
+            place = shutil.copytree(folder, tmp_path / "copy")
+    DAMAGE[damage](place / name)
+    commands = [["show"], ["draw"], ["report"]] if damage == "another byte" else [["show"]]
+    for command in commands:
+        done = here(*command, place)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{name}: damaged: " in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_table_that_was_added_is_not_read(stored, here, tmp_path):
+    """Only what the manifest knows is the sweep's."""
+    for folder in (stored / "results" / "sweeps").iterdir():
+        place = shutil.copytree(folder, tmp_path / folder.name)
+        for name in ("tuning.csv", "at_equal.csv", "frontier.csv"):
+            if not (place / name).exists():
+                (place / name).write_text("nonsense\n1,2\n")
+        assert here("show", place).stdout == here("show", folder).stdout.replace(
+            str(folder), str(place)
+        )
+        assert here("report", place).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.work import Run, unfinished
 from tests.conftest import MEANS, ROOT, build
+from tests.damage import DAMAGE, flip
 from tests.sweeping import write_tiny
 
 SCENARIO = build(MEANS, stop={"time": 1.0})
@@ -145,35 +145,6 @@ def test_a_result_of_another_version_is_not_there(stored, key: str):
 
 
 # --- damage -------------------------------------------------------------------------------------
-def _flip(path: Path) -> None:
-    """Change one byte in the middle; the size stays."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
-
-
-def _folder_instead(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _pipe_instead(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "empty": lambda path: path.write_bytes(b""),
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-20]),
-    "garbage": lambda path: path.write_bytes(os.urandom(300)),
-    "another byte": _flip,
-    "missing": lambda path: path.unlink(),
-    "a folder": _folder_instead,
-    "a pipe": _pipe_instead,
-    "a loop": lambda path: (path.unlink(), path.symlink_to(path.name)),
-}
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
 def test_damage_is_noticed_named_and_mended(stored, result, name: str, damage: str):
@@ -226,7 +197,7 @@ def test_a_result_that_is_a_file(stored, result):
 def test_only_what_is_read_is_hashed(stored):
     """Of other files the size is enough: a sweep of many runs must not read gigabytes."""
     store, folder = stored
-    _flip(folder / "models.npz")
+    flip(folder / "models.npz")
     store.check(folder, ["trace.csv"])
     with pytest.raises(DamagedError, match=r"models\.npz"):
         store.check(folder, ["models.npz"])
