@@ -53,6 +53,9 @@ RESULTS_VERSION = 4
 #: The layout of a result's folder.
 SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
+SCENARIO = "scenario.yaml"
+#: The folder with copies of the files that the scenario names.
+INPUTS = "inputs"
 TRACE = "trace.csv"
 AGENTS = "agents.csv"
 MODELS = "models.npz"
@@ -195,6 +198,12 @@ class Store:
                 os.replace(draft / name, folder / name)
 
     # --- reading ---
+    def scenario_file(self, folder: Path) -> Path:
+        """The resolved scenario of a whole result; it and the files it names are as written."""
+        names = read_manifest(folder)["files"]
+        self.check(folder, [n for n in names if n == SCENARIO or n.startswith(f"{INPUTS}/")])
+        return folder / SCENARIO
+
     def manifest(self, folder: Path) -> dict[str, Any]:
         """The manifest of a complete result."""
         return patiently(lambda: read_manifest(folder))
@@ -355,7 +364,7 @@ def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
 
 # --- what a run was made of ---------------------------------------------------------------------
 def input_names(scenario: Scenario) -> dict[Path, str]:
-    """Names for copies of the scenario's files, in ``inputs/``, each its own.
+    """Names for copies of the scenario's files, below a result's folder, each its own.
 
     Files of different folders may have the same name, and some file systems take ``A`` for ``a``.
     """
@@ -367,7 +376,7 @@ def input_names(scenario: Scenario) -> dict[Path, str]:
             number += 1
             name = f"{path.stem}-{number}{path.suffix}"
         taken.add(name.casefold())
-        names[path] = f"inputs/{name}"
+        names[path] = f"{INPUTS}/{name}"
     return names
 
 
@@ -375,9 +384,9 @@ def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:
     """The resolved scenario, with the files that it names copied beside it, by these names."""
     names = input_names(scenario)
     for path, name in names.items():
-        (folder / "inputs").mkdir(exist_ok=True)
+        (folder / INPUTS).mkdir(exist_ok=True)
         shutil.copyfile(path, folder / name)
-    (folder / "scenario.yaml").write_text(dump_scenario(scenario, names), encoding="utf-8")
+    (folder / SCENARIO).write_text(dump_scenario(scenario, names), encoding="utf-8")
     return names
 
 
