@@ -59,6 +59,8 @@ INPUTS = "inputs"
 TRACE = "trace.csv"
 AGENTS = "agents.csv"
 MODELS = "models.npz"
+#: Of a file, in bytes.
+_LONGEST_NAME = 255
 _DEPENDENCIES = ("simpy", "numpy", "scipy", "networkx", "pandas", "numba", "pydantic")
 #: Draws figures into a folder.
 Draw = Callable[[Path], None]
@@ -374,10 +376,19 @@ def input_names(scenario: Scenario) -> dict[Path, str]:
         name, number = path.name, 1
         while name.casefold() in taken:
             number += 1
-            name = f"{path.stem}-{number}{path.suffix}"
+            name = _numbered(path, number)
         taken.add(name.casefold())
         names[path] = f"{INPUTS}/{name}"
     return names
+
+
+def _numbered(path: Path, number: int) -> str:
+    """A file's name with a number in it, cut where the file system would refuse it as too long."""
+    # Nothing asks for an ending of this length, which would leave no room.
+    stem, suffix = (path.stem, path.suffix) if len(path.suffix) < 20 else (path.name, "")
+    ending = f"-{number}{suffix}"
+    room = _LONGEST_NAME - len(os.fsencode(ending))
+    return os.fsencode(stem)[:room].decode(errors="ignore") + ending
 
 
 def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:

@@ -92,6 +92,26 @@ def test_files_of_the_same_name_stay_apart(twins: Path):
     pd.testing.assert_frame_equal(run(again).trace, here.trace)
 
 
+@pytest.mark.parametrize("name", ["x" * 251 + ".csv", "é" * 125 + "x.txt", "x." + "y" * 253])
+def test_names_as_long_as_they_may_be_stay_apart(tmp_path: Path, name: str):
+    """A number must not make them longer; what is cut is whole letters."""
+    assert len(name.encode()) == 255
+    for folder, text in (("a", "0 1\n1 2\n"), ("b", "0.5\n"), ("c", "0.1\n0.2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    text = TWINS.replace("file.txt", name).replace("FILE.txt", name)
+    (tmp_path / "twins.yaml").write_text(text)
+    scenario = load_scenario(tmp_path / "twins.yaml")
+    here, store = run(scenario), Store(tmp_path / "results")
+    folder = save_result(store, here, full_hash=digest(scenario), wall_time=0.0)
+    names = [path.name for path in (folder / "inputs").iterdir()]
+    assert len(names) == 3
+    assert all(len(each.encode()) > 250 and "\ufffd" not in each for each in names)
+    again = load_scenario(folder / "scenario.yaml")
+    assert digest(again) == digest(scenario)
+    pd.testing.assert_frame_equal(run(again).trace, here.trace)
+
+
 def test_files_that_change_during_a_run_are_noticed(twins: Path):
     scenario, store = load_scenario(twins), Store(twins.parent / "results")
     before = digest(scenario)
