@@ -24,6 +24,8 @@ _ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 
 
 #: The signals that have come.
 _asked: list[int] = []
+#: Seconds after which we look whether a signal was heeded.
+_MOMENT = 0.02
 
 
 class _Stopped(BaseException):
@@ -45,20 +47,33 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stop where we are; but a module that is half imported may swallow or change exceptions."""
-    if _importing(frame):
-        signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-    else:
+    """Stop where we are, and look in a moment whether that was heeded; if not, stop again.
+
+    A module that is half imported may change exceptions, and what Python calls when an object
+    goes swallows them.  Who is clearing away is left in peace, also by a second signal.
+    """
+    if number != signal.SIGALRM:
         _asked.append(number)
-        raise _Stopped(number)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, _MOMENT)
+    if not (_importing(frame) or _stopping()):
+        raise _Stopped(_asked[0])
 
 
 @contextmanager
 def _signals_come_first() -> Iterator[None]:
-    """What is raised after a signal is its consequence: libraries may turn it into their own."""
+    """What is raised after a signal is its consequence: libraries may turn it into their own.
+
+    One that is swallowed is raised again, so nobody need read of it; nor is it lost at the end.
+    """
+    usual = sys.unraisablehook
+    sys.unraisablehook = lambda news: None if news.exc_type is _Stopped else usual(news)
     try:
         yield
+        if _asked:
+            stopped = _Stopped(_asked[0])
+            stopped.add_note("the command had come to its end")
+            raise stopped
     except Exception as error:
         if not _asked:
             raise
@@ -66,6 +81,8 @@ def _signals_come_first() -> Iterator[None]:
         for note in getattr(error, "__notes__", []):
             stopped.add_note(note)
         raise stopped from error
+    finally:
+        sys.unraisablehook = usual
 
 
 def _importing(frame: FrameType | None) -> bool:
@@ -74,6 +91,14 @@ def _importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _stopping() -> bool:
+    """Is a signal being heeded, by clearing away on the way out?"""
+    error = sys.exception()
+    while error is not None and not isinstance(error, _Stopped):
+        error = error.__context__
+    return error is not None
 
 
 def main() -> None:
@@ -134,6 +159,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handle
 
 def _no_more_signals() -> None:
     """The end is near; a signal would only spoil the exit code."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     _on_signals(signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
 

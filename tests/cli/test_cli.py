@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -202,6 +203,61 @@ def test_a_signal_that_a_library_turns_into_its_own_error_is_still_one(here, mon
     done = here("list")
     assert done.returncode == 143
     assert done.stderr == "terminated; nothing was written\n"
+
+
+class _Gone:
+    """Python swallows what is raised when an object goes."""
+
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+
+def _swallowed_in_a_finalizer() -> None:
+    _Gone()
+
+
+def _swallowed_by_whoever_catches_all() -> None:
+    with suppress(BaseException):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    "swallowed", [_swallowed_in_a_finalizer, _swallowed_by_whoever_catches_all]
+)
+def test_a_signal_that_is_swallowed_comes_again(here, monkeypatch, swallowed):
+    def going_on(**_):
+        swallowed()
+        time.sleep(30)  # much longer than a moment
+
+    monkeypatch.setattr(commands, "main", going_on)
+    begin = time.monotonic()
+    done = here("list")
+    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
+    assert time.monotonic() - begin < 20
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    # Not even one is lost that comes, and is swallowed, at the very end.
+    monkeypatch.setattr(commands, "main", lambda **_: swallowed())
+    done = here("list")
+    assert done.returncode == 130
+    assert done.stderr == "interrupted; the command had come to its end\n"
+
+
+def test_more_signals_do_not_disturb_who_is_clearing_away(here, monkeypatch):
+    cleared = []
+
+    def clearing(**_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+                signal.raise_signal(number)
+                time.sleep(0.05)  # time for those that come again by themselves
+                cleared.append(number)
+
+    monkeypatch.setattr(commands, "main", clearing)
+    done = here("list")
+    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
+    assert len(cleared) == 3
 
 
 def test_validate_shows_all_errors_of_all_files(tiny, here):
