@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from types import FrameType
 
 from simulator import require_own_agents
@@ -103,6 +104,7 @@ def _stopping() -> bool:
 
 def main() -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
+    _mend_streams()
     try:
         require_own_agents()
     except ImportError as error:
@@ -123,6 +125,21 @@ def main() -> None:
     sys.exit(code)
 
 
+def _mend_streams() -> None:
+    """A stream that is closed goes nowhere, and what one cannot encode is shown with backslashes.
+
+    Otherwise a file that is opened would get the number of a closed one, and what is printed.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  as long as we
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+        elif mode == "w" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _run_command() -> int:
     """The exit code of what the command line asks for."""
     from simulator.cli import options
@@ -132,8 +149,7 @@ def _run_command() -> int:
     try:
         with _signals_come_first():
             code = commands.main(prog_name=name, standalone_mode=False)
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
     except SimulatorError as error:
         if options.debugging:
             traceback.print_exc()

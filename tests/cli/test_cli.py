@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -17,6 +18,7 @@ import pytest
 
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
+from simulator.store.store import Store
 from tests.conftest import ROOT
 from tests.processes import Command
 
@@ -258,6 +260,44 @@ def test_more_signals_do_not_disturb_who_is_clearing_away(here, monkeypatch):
     done = here("list")
     assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
     assert len(cleared) == 3
+
+
+# --- where output goes ----------------------------------------------------------------------------
+@pytest.mark.parametrize("closed", [["stderr"], ["stdout"], ["stdin", "stdout", "stderr"]])
+def test_closed_streams_are_no_failure(tiny, here, monkeypatch, closed):
+    """Python has None in their place."""
+    for command in (["run"], ["sweep", "--set", "network.drop=0,0.1", "--jobs", 1]):
+        with monkeypatch.context() as patch:
+            for name in closed:
+                patch.setattr(sys, name, None)
+            done = here(*command, "tiny.yaml", "--no-figures", cwd=tiny)
+            for name in closed:
+                getattr(sys, name).close()
+        assert (done.returncode, done.stderr) == (0, "")
+        assert ("stdout" in closed) == (done.stdout == "")
+    assert len(list((tiny / "results").glob("*/manifest.json"))) == 2
+    assert len(list((tiny / "results").glob("sweeps/*/manifest.json"))) == 1
+
+
+def test_streams_that_are_closed_from_the_start(tiny):
+    def close() -> None:
+        for number in range(3):
+            os.close(number)
+
+    command = [sys.executable, "-m", "simulator", "run", "tiny.yaml", "--no-figures"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    assert subprocess.run(command, cwd=tiny, env=environment, preexec_fn=close).returncode == 0
+    (folder,) = (tiny / "results").iterdir()
+    Store(tiny / "results").check(folder, None)
+
+
+def test_what_cannot_be_encoded_is_shown_in_another_way(tiny, here, monkeypatch):
+    output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", output)
+    done = here("run", "tiny.yaml", "--out", "x y/é", "--no-figures", cwd=tiny)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert b"x y/\\xe9/tiny-" in output.buffer.getvalue()
+    assert len(list((tiny / "x y" / "é").iterdir())) == 1
 
 
 def test_validate_shows_all_errors_of_all_files(tiny, here):
