@@ -103,7 +103,10 @@ def _stopping() -> bool:
 
 
 def main() -> None:
-    """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
+    """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated.
+
+    And 141 if nobody reads what is printed.
+    """
     _mend_streams()
     try:
         require_own_agents()
@@ -143,7 +146,7 @@ def _mend_streams() -> None:
 def _run_command() -> int:
     """The exit code of what the command line asks for."""
     from simulator.cli import options
-    from simulator.cli.commands import commands
+    from simulator.cli.commands import NobodyReadsError, commands
 
     name = options.name_commands(commands, sys.argv[0])
     try:
@@ -156,7 +159,7 @@ def _run_command() -> int:
         return _say(_briefly(str(error)), 2)
     except MemoryError as error:
         return _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
-    except BrokenPipeError:
+    except (BrokenPipeError, NobodyReadsError):
         _forget_output()
         return 141
     except OSError as error:

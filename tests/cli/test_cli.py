@@ -291,6 +291,22 @@ def test_streams_that_are_closed_from_the_start(tiny):
     Store(tiny / "results").check(folder, None)
 
 
+def nobody_reads() -> None:
+    read, write = os.pipe()
+    os.dup2(write, 1)
+    os.close(read)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+
+
+@pytest.mark.parametrize(
+    "words", [["schema"], ["list"], ["--help"], ["run", "--help"], ["run", "tiny.yaml"]]
+)
+def test_a_pipe_that_nobody_reads_is_no_failed_run(tiny, here, words):
+    """Exit code 1 would mean that, 2 a mistake; a shell has 141 for it."""
+    here("run", "tiny.yaml", "--no-figures", cwd=tiny)
+    assert Command(*words, cwd=tiny, first=nobody_reads).ended() == (141, "")
+
+
 def test_what_cannot_be_encoded_is_shown_in_another_way(tiny, here, monkeypatch):
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
