@@ -20,7 +20,7 @@ from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
 from simulator.store.store import Store
 from tests.conftest import ROOT
-from tests.processes import Command
+from tests.processes import Command, nobody_reads
 
 TINY = """
 name: tiny
@@ -291,16 +291,7 @@ def test_streams_that_are_closed_from_the_start(tiny):
     Store(tiny / "results").check(folder, None)
 
 
-def nobody_reads() -> None:
-    read, write = os.pipe()
-    os.dup2(write, 1)
-    os.close(read)
-    sys.stdout = os.fdopen(1, "w", closefd=False)
-
-
-@pytest.mark.parametrize(
-    "words", [["schema"], ["list"], ["--help"], ["run", "--help"], ["run", "tiny.yaml"]]
-)
+@pytest.mark.parametrize("words", [["schema"], ["list"], ["--help"], ["run", "tiny.yaml"]])
 def test_a_pipe_that_nobody_reads_is_no_failed_run(tiny, here, words):
     """Exit code 1 would mean that, 2 a mistake; a shell has 141 for it."""
     here("run", "tiny.yaml", "--no-figures", cwd=tiny)
