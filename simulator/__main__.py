@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from types import FrameType
 
 from simulator import require_own_agents
@@ -24,6 +25,8 @@ _ENDINGS = {signal.SIGINT: ("interrupted", 130), signal.SIGTERM: ("terminated", 
 
 #: The signals that have come.
 _asked: list[int] = []
+#: Seconds after which we look whether a signal was heeded.
+_MOMENT = 0.02
 
 
 class _Stopped(BaseException):
@@ -45,20 +48,33 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Stop where we are; but a module that is half imported may swallow or change exceptions."""
-    if _importing(frame):
-        signal.signal(signal.SIGALRM, lambda _, frame: _stop(number, frame))
-        signal.setitimer(signal.ITIMER_REAL, 0.02)
-    else:
+    """Stop where we are, and look in a moment whether that was heeded; if not, stop again.
+
+    A module that is half imported may change exceptions, and what Python calls when an object
+    goes swallows them.  Who is clearing away is left in peace, also by a second signal.
+    """
+    if number != signal.SIGALRM:
         _asked.append(number)
-        raise _Stopped(number)
+    signal.signal(signal.SIGALRM, _stop)
+    signal.setitimer(signal.ITIMER_REAL, _MOMENT)
+    if not (_importing(frame) or _stopping()):
+        raise _Stopped(_asked[0])
 
 
 @contextmanager
 def _signals_come_first() -> Iterator[None]:
-    """What is raised after a signal is its consequence: libraries may turn it into their own."""
+    """What is raised after a signal is its consequence: libraries may turn it into their own.
+
+    One that is swallowed is raised again, so nobody need read of it; nor is it lost at the end.
+    """
+    usual = sys.unraisablehook
+    sys.unraisablehook = lambda news: None if news.exc_type is _Stopped else usual(news)
     try:
         yield
+        if _asked:
+            stopped = _Stopped(_asked[0])
+            stopped.add_note("the command had come to its end")
+            raise stopped
     except Exception as error:
         if not _asked:
             raise
@@ -66,6 +82,8 @@ def _signals_come_first() -> Iterator[None]:
         for note in getattr(error, "__notes__", []):
             stopped.add_note(note)
         raise stopped from error
+    finally:
+        sys.unraisablehook = usual
 
 
 def _importing(frame: FrameType | None) -> bool:
@@ -76,8 +94,20 @@ def _importing(frame: FrameType | None) -> bool:
     return False
 
 
+def _stopping() -> bool:
+    """Is a signal being heeded, by clearing away on the way out?"""
+    error = sys.exception()
+    while error is not None and not isinstance(error, _Stopped):
+        error = error.__context__
+    return error is not None
+
+
 def main() -> None:
-    """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated."""
+    """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated.
+
+    And 141 if nobody reads what is printed.
+    """
+    _mend_streams()
     try:
         require_own_agents()
     except ImportError as error:
@@ -98,24 +128,38 @@ def main() -> None:
     sys.exit(code)
 
 
+def _mend_streams() -> None:
+    """A stream that is closed goes nowhere, and what one cannot encode is shown with backslashes.
+
+    Otherwise a file that is opened would get the number of a closed one, and what is printed.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115  as long as we
+            os.set_inheritable(stream.fileno(), True)
+            setattr(sys, name, stream)
+        elif mode == "w" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _run_command() -> int:
     """The exit code of what the command line asks for."""
     from simulator.cli import options
-    from simulator.cli.commands import commands
+    from simulator.cli.commands import NobodyReadsError, commands
 
     name = options.name_commands(commands, sys.argv[0])
     try:
         with _signals_come_first():
             code = commands.main(prog_name=name, standalone_mode=False)
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
     except SimulatorError as error:
         if options.debugging:
             traceback.print_exc()
         return _say(_briefly(str(error)), 2)
     except MemoryError as error:
         return _say(f"not enough memory for this scenario: {error or 'make it smaller'}", 2)
-    except BrokenPipeError:
+    except (BrokenPipeError, NobodyReadsError):
         _forget_output()
         return 141
     except OSError as error:
@@ -134,6 +178,7 @@ def _on_signals(handler: Callable[[int, FrameType | None], None] | signal.Handle
 
 def _no_more_signals() -> None:
     """The end is near; a signal would only spoil the exit code."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
     _on_signals(signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
 

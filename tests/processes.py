@@ -60,3 +60,11 @@ def _main(words: list[str], cwd: Path, output: Path, first: Callable[[], None] |
     from simulator.__main__ import main
 
     main()
+
+
+def nobody_reads() -> None:
+    """For a command's ``first``: standard output is a pipe that is closed at its other end."""
+    read, write = os.pipe()
+    os.dup2(write, 1)
+    os.close(read)
+    sys.stdout = os.fdopen(1, "w", closefd=False)

@@ -19,7 +19,7 @@ from simulator.runs import run as running
 from simulator.runs.given import ScenarioLike
 from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
-from simulator.runs.results import load_result, save_result
+from simulator.runs.results import load_result, open_result, save_result
 from simulator.runs.scenarios import load_scenario
 from simulator.runs.stopwatch import Stopwatch
 from simulator.seeds import Streams
@@ -102,11 +102,7 @@ class Result(Shown, base.Result):
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, plugins: Given = None) -> Self:
         """A stored result; the problem is built again from its scenario."""
-        place = Path(folder)
-        store = Store(place.parent)
-        store.check(place)
-        scenario = load_scenario(place / "scenario.yaml", plugins=plugins)
-        return _shown(cls, load_result(store, scenario, place))
+        return _shown(cls, open_result(Path(folder), plugins))
 
 
 def run(

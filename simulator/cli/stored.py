@@ -112,15 +112,12 @@ def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figu
 
 def _draw_run(place: Path, target: Path, look: Look, plugins: tuple[str, ...]) -> None:
     from simulator.figures.run import draw_run
-    from simulator.runs.results import load_result
-    from simulator.runs.scenarios import load_scenario
+    from simulator.runs.results import open_result
     from simulator.store.store import Store
 
-    store = Store(place.parent)
-    scenario = load_scenario(place / "scenario.yaml", plugins=plugins or None)
-    result = load_result(store, scenario, place)
+    result = open_result(place, plugins or None)
     if target == place:
-        store.add_figures(place, lambda draft: draw_run(result, draft, look))
+        Store(place.parent).add_figures(place, lambda draft: draw_run(result, draft, look))
     else:
         draw_run(result, target, look)
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from simulator.cli.tables import Column, fitted, number, terminal
+from simulator.cli.tables import Column, fitted, is_terminal, number, terminal
 from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.frontier import Frontier
@@ -47,7 +47,7 @@ _MOST_ROWS = 40
 @contextmanager
 def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | None]:
     """A line with the runs done, running and failed and the time left; nothing off a terminal."""
-    if not (visible and sys.stderr.isatty()):
+    if not (visible and is_terminal(sys.stderr)):
         yield None
         return
     columns = (

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TextIO
 
 from rich.console import Console
 from rich.markup import escape
@@ -35,9 +36,15 @@ class Column:
         return max(map(len, (*lines, *self.cells)), default=0)
 
 
+def is_terminal(stream: TextIO | None) -> bool:
+    """Does somebody look?  Python has no stream where one was closed when it began."""
+    return stream is not None and stream.isatty()
+
+
 def terminal() -> Console:
     """Standard output; off a terminal there is no width to keep to."""
-    return Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+    width = None if is_terminal(sys.stdout) else 200
+    return Console(highlight=False, soft_wrap=True, width=width)
 
 
 def fitted(columns: Sequence[Column], width: int, *, bold: int | None = None) -> list[Table]:

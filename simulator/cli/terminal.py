@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.cli.tables import Column, fitted
+from simulator.cli.tables import Column, fitted, is_terminal
 from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
 from simulator.scenario.schema import Scenario
@@ -34,7 +34,7 @@ _HEADINGS = {
 @contextmanager
 def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]:
     """A line with simulated time, communications, messages a second and the current error."""
-    if not (visible and sys.stderr.isatty()):
+    if not (visible and is_terminal(sys.stderr)):
         yield None
         return
     columns = (

@@ -13,9 +13,10 @@ from simulator.errors import SimulatorError
 from simulator.report.html import Html, fill, safe, static
 from simulator.report.packing import to_json
 from simulator.report.run import Item, run_item
-from simulator.report.sources import Source, find, open_run
+from simulator.report.sources import Source, find
 from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import Given
+from simulator.runs.results import open_result
 from simulator.store.drafts import replacing_file
 
 #: Our scripts, in the order in which they need one another.
@@ -71,7 +72,7 @@ def page_of(folder: Path) -> Path:
 
 
 def _run(source: Source, plugins: Given, *, key: str, share: int, window: float) -> Item:
-    result = open_run(source, plugins)
+    result = open_result(source.folder, plugins)
     return run_item(source, result, key=key, share=share, window=window)
 
 

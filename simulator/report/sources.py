@@ -7,13 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from simulator.errors import MissingError, SimulatorError
-from simulator.runs.plugins import Given, load_plugins
-from simulator.runs.result import Result
-from simulator.runs.results import load_result
-from simulator.runs.scenarios import load_scenario
-from simulator.store.checked import check_file, damaged
 from simulator.store.drafts import shown_path
-from simulator.store.store import MANIFEST, Store, read_manifest
+from simulator.store.store import MANIFEST, check_files, read_manifest
 
 
 @dataclass(frozen=True)
@@ -37,21 +32,5 @@ def find(path: Path) -> Source:
     except MissingError:
         what = f"it has no {MANIFEST}" if folder.is_dir() else "no such folder"
         raise SimulatorError(f"{shown_path(folder)}: no result: {what}") from None
-    for name, known in manifest.get("files", {}).items():
-        try:
-            check_file(folder / name, known, content=True)
-        except MissingError:
-            raise damaged(folder / name, "the file is missing") from None
+    check_files(folder, manifest)
     return Source(folder, manifest)
-
-
-def open_run(source: Source, plugins: Given) -> Result:
-    """The result of a run, with the problem that it was about."""
-    made_with = source.manifest["plugins"]
-    loaded = load_plugins(plugins) if made_with else None
-    if made_with and (loaded is None or loaded.sha256 != made_with["sha256"]):
-        names = " ".join(f"--plugin {name}" for name in made_with["references"])
-        what = "made with a plugin" if loaded is None else "made with another plugin, or before"
-        raise SimulatorError(f"{source.folder}: {what}: give {names}, as it was then")
-    scenario = load_scenario(source.folder / "scenario.yaml", plugins=loaded)
-    return load_result(Store(source.folder.parent), scenario, source.folder)

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
-import yaml
 
+from simulator.errors import DamagedError, MissingError
 from simulator.figures.style import Look
 from simulator.report import words
 from simulator.report.colours import thinned
@@ -20,7 +20,8 @@ from simulator.report.html import Html, definitions, fill, items, safe
 from simulator.report.packing import column, typed
 from simulator.report.run import Item
 from simulator.report.sources import Source
-from simulator.store.checked import damaged, regular_bytes
+from simulator.store.checked import damaged
+from simulator.store.store import read_file, read_manifest
 from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import tabled
 from simulator.theory.metrics import METRICS
@@ -107,11 +108,12 @@ def _read_tables(source: Source) -> dict[str, pd.DataFrame]:
     found = {}
     for name in (*_TABLES, "curves"):
         path = source.folder / f"{name}.csv"
-        if not path.exists() and name not in ("runs", "summary"):
+        if path.name not in source.manifest["files"] and name not in ("runs", "summary"):
             continue
+        content = read_file(source.folder, source.manifest, path.name)
         axes = dict.fromkeys([*source.manifest["axes"], "world"], str)
         try:
-            found[name] = pd.read_csv(io.BytesIO(regular_bytes(path)), dtype=axes)
+            found[name] = pd.read_csv(io.BytesIO(content), dtype=axes)
         except ValueError as error:
             raise damaged(path, f"no table: {error}") from None
         missing = {"runs": {"seed", "status", "folder"}, "curves": {"axis", "x"}}
@@ -308,7 +310,8 @@ def _command(
     if not len(named):
         return "every run failed, and there is no scenario to begin from"
     root = source.folder.parent.parent
-    scenario = str(root / str(named.iloc[0]) / "scenario.yaml")
+    first = root / str(named.iloc[0])
+    scenario = str(first / "scenario.yaml")
     special = kind == "frontier" or "world" in axes or "tuned" in runs
     if special or any(key.startswith("$") for key in axes):
         return f"python -m simulator run {shlex.quote(scenario)}    # its first run"
@@ -316,15 +319,14 @@ def _command(
     for key, values in axes.items():
         option = "--vary" if key == vary else "--set"
         parts += [option, shlex.quote(f"{key}={','.join(map(str, values))}")]
-    parts += ["--target", _target(Path(scenario)) or "none"] if vary else []
+    parts += ["--target", _target(first) or "none"] if vary else []
     return " ".join([*parts, "--seeds", str(runs["seed"].nunique())])
 
 
-def _target(scenario: Path) -> str | None:
-    """What the runs were to reach, as the first one's scenario has it."""
+def _target(run: Path) -> str | None:
+    """What the runs were to reach, as the first one has it, if it is still there."""
     try:
-        stop = yaml.safe_load(scenario.read_text(encoding="utf-8"))["stop"]
-    except (OSError, yaml.YAMLError, KeyError, TypeError):
+        target = read_manifest(run)["summary"]["target"]
+    except (MissingError, DamagedError):
         return None
-    level = stop["above"] if stop.get("below") is None else stop["below"]
-    return f"{stop['metric']}={level}" if stop.get("metric") else None
+    return target and f"{target['metric']}={target['asked']}"

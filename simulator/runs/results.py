@@ -6,8 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from simulator.errors import SimulatorError
 from simulator.problem.build import build_problem
+from simulator.runs.plugins import Given, load_plugins
 from simulator.runs.result import Result
+from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.store.store import Store, Stored
@@ -55,6 +58,19 @@ def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
         events_file=stored.events,
         kept=stored.history,
     )
+
+
+def open_result(folder: Path, plugins: Given = None) -> Result:
+    """A stored result by its folder alone: its own scenario, with the plugins of then."""
+    store = Store(folder.parent)
+    file = store.scenario_file(folder)
+    made_with = store.manifest(folder)["plugins"]
+    loaded = load_plugins(plugins) if made_with else None
+    if made_with and (loaded is None or loaded.sha256 != made_with["sha256"]):
+        names = " ".join(f"--plugin {name}" for name in made_with["references"])
+        what = "made with a plugin" if loaded is None else "made with another plugin, or before"
+        raise SimulatorError(f"{folder}: {what}: give {names}, as it was then")
+    return load_result(store, load_scenario(file, plugins=loaded), folder)
 
 
 def complete_figures(

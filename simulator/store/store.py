@@ -53,9 +53,14 @@ RESULTS_VERSION = 5
 #: The layout of a result's folder.
 SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
+SCENARIO = "scenario.yaml"
+#: The folder with copies of the files that the scenario names.
+INPUTS = "inputs"
 TRACE = "trace.csv"
 AGENTS = "agents.csv"
 MODELS = "models.npz"
+#: Of a file, in bytes.
+_LONGEST_NAME = 255
 _DEPENDENCIES = ("simpy", "numpy", "scipy", "networkx", "pandas", "numba", "pydantic")
 #: Draws figures into a folder.
 Draw = Callable[[Path], None]
@@ -106,13 +111,7 @@ class Store:
         Every file must have its size, and those that will be read (all of them for None) the
         content that was written.
         """
-        manifest = read_manifest(folder)
-        wanted = set(manifest["files"] if reads is None else reads)
-        for name, known in manifest["files"].items():
-            try:
-                check_file(folder / name, known, content=name in wanted)
-            except MissingError:
-                raise damaged(folder / name, "the file is missing") from None
+        check_files(folder, read_manifest(folder), reads)
 
     def check_writable(self) -> None:
         """Find out before a long run, not after it, that results cannot be written."""
@@ -201,6 +200,12 @@ class Store:
                 os.replace(draft / name, folder / name)
 
     # --- reading ---
+    def scenario_file(self, folder: Path) -> Path:
+        """The resolved scenario of a whole result; it and the files it names are as written."""
+        names = read_manifest(folder)["files"]
+        self.check(folder, [n for n in names if n == SCENARIO or n.startswith(f"{INPUTS}/")])
+        return folder / SCENARIO
+
     def manifest(self, folder: Path) -> dict[str, Any]:
         """The manifest of a complete result."""
         return patiently(lambda: read_manifest(folder))
@@ -250,14 +255,14 @@ class Store:
             raise damaged(folder / HISTORY, f"no {error}") from None
 
     def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
-        content = read_known(folder / name, read_manifest(folder)["files"][name])
+        content = read_file(folder, read_manifest(folder), name)
         try:
             return pd.read_csv(io.BytesIO(content), **how)
         except ValueError as error:
             raise damaged(folder / name, f"no table: {error}") from None
 
     def _arrays(self, folder: Path, name: str) -> dict[str, Floats]:
-        content = read_known(folder / name, read_manifest(folder)["files"][name])
+        content = read_file(folder, read_manifest(folder), name)
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 return dict(arrays)
@@ -333,6 +338,24 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return content
 
 
+def check_files(folder: Path, manifest: dict[str, Any], reads: Iterable[str] | None = None) -> None:
+    """Is every file there that the manifest knows?  See ``Store.check``."""
+    wanted = set(manifest["files"] if reads is None else reads)
+    for name, known in manifest["files"].items():
+        try:
+            check_file(folder / name, known, content=name in wanted)
+        except MissingError:
+            raise damaged(folder / name, "the file is missing") from None
+
+
+def read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
+    """The content of a file, if it is what was written; one of which nothing is known is not."""
+    known = manifest["files"].get(name)
+    if known is None:
+        raise damaged(folder / name, f"{MANIFEST} does not know it")
+    return read_known(folder / name, known)
+
+
 def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
     """Draw into a folder; the new files."""
     before = set(describe(folder))
@@ -343,7 +366,7 @@ def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
 
 # --- what a run was made of ---------------------------------------------------------------------
 def input_names(scenario: Scenario) -> dict[Path, str]:
-    """Names for copies of the scenario's files, in ``inputs/``, each its own.
+    """Names for copies of the scenario's files, below a result's folder, each its own.
 
     Files of different folders may have the same name, and some file systems take ``A`` for ``a``.
     """
@@ -353,19 +376,28 @@ def input_names(scenario: Scenario) -> dict[Path, str]:
         name, number = path.name, 1
         while name.casefold() in taken:
             number += 1
-            name = f"{path.stem}-{number}{path.suffix}"
+            name = _numbered(path, number)
         taken.add(name.casefold())
-        names[path] = f"inputs/{name}"
+        names[path] = f"{INPUTS}/{name}"
     return names
+
+
+def _numbered(path: Path, number: int) -> str:
+    """A file's name with a number in it, cut where the file system would refuse it as too long."""
+    # Nothing asks for an ending of this length, which would leave no room.
+    stem, suffix = (path.stem, path.suffix) if len(path.suffix) < 20 else (path.name, "")
+    ending = f"-{number}{suffix}"
+    room = _LONGEST_NAME - len(os.fsencode(ending))
+    return os.fsencode(stem)[:room].decode(errors="ignore") + ending
 
 
 def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:
     """The resolved scenario, with the files that it names copied beside it, by these names."""
     names = input_names(scenario)
     for path, name in names.items():
-        (folder / "inputs").mkdir(exist_ok=True)
+        (folder / INPUTS).mkdir(exist_ok=True)
         shutil.copyfile(path, folder / name)
-    (folder / "scenario.yaml").write_text(dump_scenario(scenario, names), encoding="utf-8")
+    (folder / SCENARIO).write_text(dump_scenario(scenario, names), encoding="utf-8")
     return names
 
 

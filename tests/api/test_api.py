@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import types
 from pathlib import Path
 
@@ -136,6 +137,12 @@ def test_a_stored_run_of_frames_runs_again(own, folder):
     loaded = Result.load(place)
     np.testing.assert_array_equal(loaded.models, own.models)
     pd.testing.assert_frame_equal(loaded.trace, own.trace)
+
+
+def test_progress_where_there_is_no_standard_error(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    values = {"task": {"kind": "mean_estimation", "agents": 5}, "stop": {"time": 1}}
+    assert len(run(values).agents) == 5
 
 
 def test_agents_without_points_are_listed(rng):

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from rich.console import Console
 
+from simulator import Result
 from simulator.cli.tables import Column, fitted, number
+from simulator.errors import DamagedError
 from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
+from tests.damage import DAMAGE
 
 TINY = """
 name: tiny
@@ -73,6 +78,86 @@ def test_draw_draws_again_without_computing(stored, here, monkeypatch):
     done = here("draw", folder, "--to", to, "--width", 3.3, cwd=stored)
     assert done.returncode == 0, done.stderr
     assert {path.name for path in to.iterdir()} < {"comparison.png", "curves.png"}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        *(("runs.csv", "sweep"), ("summary.csv", "sweep"), ("curves.csv", "sweep")),
+        *(("pairs.csv", "compare"), ("speedup.csv", "compare"), ("at_equal.csv", "compare")),
+    ],
+)
+def test_damaged_tables_are_told_of_and_not_shown(stored, here, tmp_path, name, what, damage):
+    for folder in (stored / "results" / "sweeps").iterdir():
+        if json.loads((folder / "manifest.json").read_text())["what"] == what:
+            place = shutil.copytree(folder, tmp_path / "copy")
+    DAMAGE[damage](place / name)
+    commands = [["show"], ["draw"], ["report"]] if damage == "another byte" else [["show"]]
+    for command in commands:
+        done = here(*command, place)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{name}: damaged: " in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.fixture(scope="module")
+def with_files(tmp_path_factory) -> Path:
+    """A run that read files, and was recorded."""
+    from simulator import run
+
+    folder = tmp_path_factory.mktemp("with_files")
+    (folder / "edges.csv").write_text("".join(f"{k},{k + 1},0.5\n" for k in range(7)))
+    (folder / "delays.txt").write_text("0.25\n0.75\n")
+    values = {
+        **yaml.safe_load(TINY),
+        "graph": {"kind": "file", "file": str(folder / "edges.csv")},
+        "network": {"latency": {"kind": "empirical", "file": str(folder / "delays.txt")}},
+        "record": {"events": True, "models": True},
+    }
+    run(values, out=folder / "results", progress=False)
+    return next((folder / "results").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("scenario.yaml", "alpha: 0.8", "alpha: 0.7"),
+        ("inputs/edges.csv", "2,3,0.5", "2,3,0.6"),
+        ("inputs/delays.txt", "0.75", "0.95"),
+    ],
+)
+def test_another_problem_is_not_taken_for_the_one_that_was_run(
+    with_files, here, tmp_path, name, before, after
+):
+    """A digit changes and the size does not."""
+    place = shutil.copytree(with_files, tmp_path / "copy")
+    was = {path.name for path in place.rglob("*")}
+    text = (place / name).read_text()
+    assert before in text
+    (place / name).write_text(text.replace(before, after))
+    for command in ("draw", "report", "animate"):
+        done = here(command, place)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"{place / name}: damaged: not as it was written\n"
+    with pytest.raises(DamagedError, match=f"{name}: damaged: not as it was written"):
+        Result.load(place)
+    assert {path.name for path in place.rglob("*")} == was
+    # What reads neither the scenario nor its files tells of the run as it was.
+    assert here("inspect", place).returncode == here("show", place).returncode == 0
+
+
+def test_a_table_that_was_added_is_not_read(stored, here, tmp_path):
+    """Only what the manifest knows is the sweep's."""
+    for folder in (stored / "results" / "sweeps").iterdir():
+        place = shutil.copytree(folder, tmp_path / folder.name)
+        for name in ("tuning.csv", "at_equal.csv", "frontier.csv"):
+            if not (place / name).exists():
+                (place / name).write_text("nonsense\n1,2\n")
+        assert here("show", place).stdout == here("show", folder).stdout.replace(
+            str(folder), str(place)
+        )
+        assert here("report", place).returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +31,7 @@ from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.work import Run, unfinished
 from tests.conftest import MEANS, ROOT, build
+from tests.damage import DAMAGE, flip
 from tests.sweeping import write_tiny
 
 SCENARIO = build(MEANS, stop={"time": 1.0})
@@ -92,6 +92,26 @@ def test_files_of_the_same_name_stay_apart(twins: Path):
     pd.testing.assert_frame_equal(run(again).trace, here.trace)
 
 
+@pytest.mark.parametrize("name", ["x" * 251 + ".csv", "é" * 125 + "x.txt", "x." + "y" * 253])
+def test_names_as_long_as_they_may_be_stay_apart(tmp_path: Path, name: str):
+    """A number must not make them longer; what is cut is whole letters."""
+    assert len(name.encode()) == 255
+    for folder, text in (("a", "0 1\n1 2\n"), ("b", "0.5\n"), ("c", "0.1\n0.2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    text = TWINS.replace("file.txt", name).replace("FILE.txt", name)
+    (tmp_path / "twins.yaml").write_text(text)
+    scenario = load_scenario(tmp_path / "twins.yaml")
+    here, store = run(scenario), Store(tmp_path / "results")
+    folder = save_result(store, here, full_hash=digest(scenario), wall_time=0.0)
+    names = [path.name for path in (folder / "inputs").iterdir()]
+    assert len(names) == 3
+    assert all(len(each.encode()) > 250 and "\ufffd" not in each for each in names)
+    again = load_scenario(folder / "scenario.yaml")
+    assert digest(again) == digest(scenario)
+    pd.testing.assert_frame_equal(run(again).trace, here.trace)
+
+
 def test_files_that_change_during_a_run_are_noticed(twins: Path):
     scenario, store = load_scenario(twins), Store(twins.parent / "results")
     before = digest(scenario)
@@ -145,35 +165,6 @@ def test_a_result_of_another_version_is_not_there(stored, key: str):
 
 
 # --- damage -------------------------------------------------------------------------------------
-def _flip(path: Path) -> None:
-    """Change one byte in the middle; the size stays."""
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(bytes(data))
-
-
-def _folder_instead(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _pipe_instead(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "empty": lambda path: path.write_bytes(b""),
-    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-20]),
-    "garbage": lambda path: path.write_bytes(os.urandom(300)),
-    "another byte": _flip,
-    "missing": lambda path: path.unlink(),
-    "a folder": _folder_instead,
-    "a pipe": _pipe_instead,
-    "a loop": lambda path: (path.unlink(), path.symlink_to(path.name)),
-}
-
-
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", FILES)
 def test_damage_is_noticed_named_and_mended(stored, result, name: str, damage: str):
@@ -226,7 +217,7 @@ def test_a_result_that_is_a_file(stored, result):
 def test_only_what_is_read_is_hashed(stored):
     """Of other files the size is enough: a sweep of many runs must not read gigabytes."""
     store, folder = stored
-    _flip(folder / "models.npz")
+    flip(folder / "models.npz")
     store.check(folder, ["trace.csv"])
     with pytest.raises(DamagedError, match=r"models\.npz"):
         store.check(folder, ["models.npz"])
