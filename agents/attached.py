@@ -62,7 +62,10 @@ class Formulas:
         try:
             return self._functions.address(label, getattr(self.loss, _FORMULAS[label]))
         except compiling.CompilationError as error:
-            raise (self.fault(label, np.zeros(1), np.ones(1)) or error) from error
+            fault = self.fault(label, np.zeros(1), np.ones(1))
+            if fault is None:
+                raise
+            raise fault from error
 
     def fault(self, label: str, s: Floats, y: Floats) -> LossError | None:
         """What a formula gets wrong with one of these: in plain Python, which says where."""
@@ -231,15 +234,16 @@ class Attached:
         return verdict == compiling.FINE
 
     def _fault(self, label: str, i: int, *models: Floats) -> LossError:
-        """The formula that failed, at the predictions of the models where the step stood."""
+        """The formula that failed: where the step stood, or farther away, where it looked ahead."""
         points = slice(self.data.offsets[i], self.data.offsets[i + 1])
-        for theta in models:
-            s, y = self.data.points[points] @ theta, self.data.targets[points]
+        y = self.data.targets[points]
+        there = [self.data.points[points] @ theta for theta in models]
+        for s in [*there, *(np.full(len(y), far) for far in _FAR)]:
             for formula in _NEEDS.get(label, ()):
                 fault = self._formulas.fault(formula, s, y)
                 if fault is not None:
                     return fault
-        return LossError(f"loss {self._loss.kind}: {label} failed in compiled code")
+        return LossError(f"loss {self._loss.kind}: {label} failed in compiled code only")
 
 
 _NUMBERS = {"p": int, "steps": int, "low": float, "clip": float, "n": int, "n1": int, "M": int}
@@ -269,6 +273,8 @@ _NEEDS = {
     "gradient_steps": ("slopes",),
     "gradient_at": ("slopes",),
 }
+#: Predictions to try where a step has failed, and nobody knows at which.
+_FAR = [sign * 10.0**k for k in range(-3, 13) for sign in (1, -1)]
 
 
 @cache

@@ -28,7 +28,8 @@ def check_declared(thing: type, place: str) -> None:
     if issubclass(thing, Loss):
         _check_loss(thing, place)
     if issubclass(thing, Task) and not (hasattr(thing, "loss") or "loss" in thing.model_fields):
-        raise SimulatorError(f"{place} must have a loss, as a key or for all: loss = Quadratic()")
+        what = "must have a loss, as a key or for all: loss: ClassVar = Quadratic()"
+        raise SimulatorError(f"{place} {what}")
 
 
 def _check_words(rule: type[Rule], place: str) -> None:

@@ -487,9 +487,9 @@ def test_what_a_graph_gets_wrong(plugin, made: str, message: str):
 
 
 def test_what_a_task_gets_wrong(plugin):
-    text = "from typing import Literal\nfrom agents.losses import Quadratic\n"
+    text = "from typing import ClassVar, Literal\nfrom agents.losses.quadratic import Quadratic\n"
     text += "from simulator.scenario.kinds import Task\n\n\nclass Mine(Task):\n"
-    text += "    kind: Literal['mine'] = 'mine'\n    loss = Quadratic()\n\n"
+    text += "    kind: Literal['mine'] = 'mine'\n    loss: ClassVar = Quadratic()\n\n"
     text += "    def build(self, rng):\n        return 3\n"
     plugins = load_plugins(plugin(text))
     with pytest.raises(
@@ -528,6 +528,7 @@ OTHERS = [
         "it must return a list of (key, mess",
     ),
     (DRAW, EXIT, "law weibull: draw", 0, "SystemExit: 0"),
+    (DRAW, "raise KeyboardInterrupt", "law weibull: draw", 0, "KeyboardInterrupt"),
     (DRAW, "raise ValueError('v')", "law weibull: draw", 0, "ValueError: v"),
     (DRAW, "return -np.ones(size)", "law weibull: draw", -2, f"{BAD_DRAW}array([-1., -1."),
     (DRAW, "return np.full(size, np.inf)", "law weibull: draw", -2, f"{BAD_DRAW}array([inf"),
@@ -574,6 +575,12 @@ LOSS = [
     (VALUE, "raise SystemExit(0)", "value", "29): SystemExit: 0"),
     (VALUE, "return math.nan", "value", "26): it gives NaN"),
     (VALUE, "return 1.0 / (s - s)", "value", "29): ZeroDivisionError: float division by zero"),
+    (
+        SLOPE,
+        f"if s > 99.0:\n            raise ValueError('v')\n        {SLOPE}",
+        "slope",
+        "34): Va",
+    ),
     (SLOPE, "return 'a'", "slope", "31): TypeError: it must give a number, got str"),
     (SLOPE, "return np.ones(3)", "slope", "31): TypeError: it must give a number, got ndarray"),
     (BEND, "raise ValueError('b')", "bend", "37): ValueError: b"),
@@ -595,6 +602,24 @@ def test_a_loss_that_only_the_compiler_refuses(plugin):
     for wrong in ("float.fromhex('0x1')", "float(str(1.5))"):
         said = spoilt_kinds(plugin, SLOPE, f"return {wrong}", engines=("simpy",))
         assert re.match(r"loss huber: slopes can't be compiled \(mine\.py:3[13]\): ", said), said
+
+
+def test_a_loss_that_fails_inside_a_rule(plugin):
+    """Both are named: far from the data, where only the rule asks for slopes."""
+    far = f"if abs(s) > 1e20:\n            raise ValueError('far')\n        {SLOPE}"
+    own = plugin(OWN.replace(SLOPE, far))
+    how = {"task.loss": "huber", "algorithm.start": {"kind": "normal", "scale": 1e30}}
+    for engine in ("simpy", "compiled"):
+        plugins = load_plugins([own, EXAMPLES / "gradient_descent.py"])
+        file = EXAMPLES / "gradient_descent.yaml"
+        scenario = load_scenario(file, {**how, "engine": engine}, plugins=plugins)
+        with pytest.raises(SimulatorError) as caught:
+            run(scenario)
+        assert re.match(
+            r"rule gradient_descent: solve failed for agent 0 at 0 s \(gradient_descent\.py:\d+\): "
+            r"loss huber: slope failed for the prediction \S+ and the target \S+ \(mine\.py:34\): ",
+            str(caught.value),
+        ), str(caught.value)
 
 
 def spoilt_kinds(plugin, line: str, instead: str, engines=("simpy", "compiled")) -> str:
