@@ -22,13 +22,15 @@ class CodeError(Exception):
 
 def is_signal(error: BaseException) -> bool:
     """Is it Ctrl-C, which comes between two instructions, and none that a statement raised?"""
-    while error.__cause__ is not None:  # SimPy raises a copy
-        error = error.__cause__
-    if not isinstance(error, KeyboardInterrupt) or error.__traceback__ is None:
+    if not isinstance(error, KeyboardInterrupt):
         return False
+    if error.__cause__ is not None:  # SimPy raises a copy
+        error = error.__cause__
     last = error.__traceback__
-    while last.tb_next is not None:
+    while last is not None and last.tb_next is not None:
         last = last.tb_next
+    if last is None:
+        return False
     return last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
