@@ -6,14 +6,17 @@ through pointers and are compiled once for all losses.
 
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from functools import cache
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import compiling, kept_code, proximal
+from agents.blame import RAISED, CodeError, failed, frames_in, is_signal, told
 from agents.losses.loss import curvatures, design
 
 if TYPE_CHECKING:
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+
+
+class LossError(CodeError):
+    """A loss that fails: the message names the loss, the formula and its line."""
 
 
 # --- formulas -------------------------------------------------------------------------------------
@@ -40,15 +47,51 @@ class Formulas:
         """out ← values, slopes or bends of each prediction s and target y."""
         if not compiling.JIT:
             self._functions.functions[label](self.loss, s, y, out)
-            return
-        places = s.ctypes.data, y.ctypes.data, out.ctypes.data
-        pointer = self.pointer(label)
-        if compiling.call(pointer, self.address, len(s), *places) == compiling.FAILED:
-            raise ValueError(f"the {self.loss.kind} loss failed in {label}")
+        else:
+            places = s.ctypes.data, y.ctypes.data, out.ctypes.data
+            pointer = self.pointer(label)
+            if compiling.call(pointer, self.address, len(s), *places) == compiling.FAILED:
+                raise self.fault(label, s, y) or self._failed(label, "in compiled code only")
+        if not kept_code.is_ours(type(self.loss)) and np.isnan(out).any():
+            fault = self.fault(label, s, y)
+            if fault is not None:
+                raise fault
 
     def pointer(self, label: str) -> int:
         """Of values, slopes or bends."""
-        return int(self._functions.address(label))
+        try:
+            return self._functions.address(label, getattr(self.loss, _FORMULAS[label]))
+        except compiling.CompilationError as error:
+            fault = self.fault(label, np.zeros(1), np.ones(1))
+            if fault is None:
+                raise
+            raise fault from error
+
+    def fault(self, label: str, s: Floats, y: Floats) -> LossError | None:
+        """What a formula gets wrong with one of these: in plain Python, which says where."""
+        formula: Any = getattr(type(self.loss), _FORMULAS[label])
+        for given in zip(s.tolist(), y.tolist(), strict=True):
+            where = f" for the prediction {given[0]:g} and the target {given[1]:g}"
+            try:
+                answer = formula(self.loss, *given)
+                if not isinstance(answer, Real):
+                    raise TypeError(f"it must give a number, got {type(answer).__name__}")
+            except RAISED as error:
+                if is_signal(error):
+                    raise
+                lines = [line for _, line in frames_in((formula.__module__,), error)]
+                return self._failed(label, told(error), where, *lines[-1:])
+            if math.isnan(answer) and np.isfinite(given).all():
+                return self._failed(label, "it gives NaN", where)
+        return None
+
+    def _failed(self, label: str, why: str, where: str = "", line: int | None = None) -> LossError:
+        formula = getattr(type(self.loss), _FORMULAS[label])
+        return LossError(failed(f"loss {self.loss.kind}", formula, why, where, line))
+
+
+#: What the compiled forms are called, and the functions of a loss that they apply to arrays.
+_FORMULAS = {"values": "value", "slopes": "slope", "bends": "bend"}
 
 
 @cache
@@ -58,7 +101,6 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
     fields = [n for n, field in loss.model_fields.items() if field.annotation in (int, float)]
     parameters = ", ".join([*(f"s.constants[{k}]" for k in range(len(fields))), "0.0"])
     pairs = "floats(k, i), floats(a, i), floats(b, i)"
-    labels = {"values": "value", "slopes": "slope", "bends": "bend"}
 
     def each(name: str) -> Callable[..., Any]:
         return wrap(compiling.bind(_each, name, formula=wrap(getattr(loss, name))))
@@ -66,8 +108,8 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
     return compiling.Functions(
         f"loss_{kind}",
         compiling.Layout({"C": int}, {"constants": (float, ("C",))}),
-        {label: each(name) for label, name in labels.items()},
-        {label: f"f_{label}(Constants({parameters}), {pairs})" for label in labels},
+        {label: each(name) for label, name in _FORMULAS.items()},
+        {label: f"f_{label}(Constants({parameters}), {pairs})" for label in _FORMULAS},
         kept_code.source_of(loss),
         {"Constants": namedtuple("Constants", [*fields, "end"])},
     )
@@ -188,8 +230,20 @@ class Attached:
         pointer = self._pointer(label)
         verdict = int(compiling.call(pointer, self.address, i, 0, a.ctypes.data, b.ctypes.data))
         if verdict == compiling.FAILED:
-            raise ValueError(f"the {self._loss.kind} loss failed in {label}")
+            raise self._fault(label, i, a, b)
         return verdict == compiling.FINE
+
+    def _fault(self, label: str, i: int, *models: Floats) -> LossError:
+        """The formula that failed: where the step stood, or farther away, where it looked ahead."""
+        points = slice(self.data.offsets[i], self.data.offsets[i + 1])
+        y = self.data.targets[points]
+        there = [self.data.points[points] @ theta for theta in models]
+        for s in [*there, *(np.full(len(y), far) for far in _FAR)]:
+            for formula in _NEEDS.get(label, ()):
+                fault = self._formulas.fault(formula, s, y)
+                if fault is not None:
+                    return fault
+        return LossError(f"loss {self._loss.kind}: {label} failed in compiled code only")
 
 
 _NUMBERS = {"p": int, "steps": int, "low": float, "clip": float, "n": int, "n1": int, "M": int}
@@ -219,6 +273,8 @@ _NEEDS = {
     "gradient_steps": ("slopes",),
     "gradient_at": ("slopes",),
 }
+#: Predictions to try where a step has failed, and nobody knows at which.
+_FAR = [sign * 10.0**k for k in range(-3, 13) for sign in (1, -1)]
 
 
 @cache

@@ -37,6 +37,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents import rule
+from agents.blame import CodeError, code_of, place_of
 from agents.intrinsics import array_at, invoke, next_double
 from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours, source_of
 
@@ -294,14 +295,16 @@ class Functions:
         exec(compile(text, str(path), "exec"), module.__dict__)  # noqa: S102 - our own text
         module.view = kernel(module.view)  # type: ignore[attr-defined]
 
-    def address(self, label: str) -> int:
-        """The pointer of a function."""
+    def address(self, label: str, written: Callable[..., Any] | None = None) -> int:
+        """The pointer of a function; ``written`` is what its author wrote, for messages."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
             try:
                 return address_of(getattr(self._module, f"p_{label}"), self._folder)
-            except NumbaError as error:
-                raise CompilationError(self.name, label, error) from None
+            except (OSError, MemoryError):
+                raise
+            except Exception as error:  # Numba's own, and whatever else happens inside it
+                raise CompilationError(self.name, label, error, written) from error
 
 
 _HEAD = '''"""Generated: wrappers around the functions of one class."""
@@ -346,18 +349,22 @@ def bind(function: Callable[..., Any], label: str, **names: Any) -> Callable[...
     return bound
 
 
-class CompilationError(Exception):
+class CompilationError(CodeError):
     """A function that Python can run and the compiler can't."""
 
-    def __init__(self, name: str, label: str, error: Exception):
+    def __init__(self, name: str, label: str, error: Exception, written: Callable[..., Any] | None):
         text = str(error)
         places = re.findall(r'File "([^"]+)", line (\d+)| at (/\S+\.py) \((\d+)\)', text)
         own = [
             f" ({Path(a or b).name}:{line or number})"
             for a, line, b, number in places
             if not any(part in (a or b) for part in ("site-packages", "__pycache__"))
+            and Path(a or b).parent != Path(__file__).parent  # what calls it
         ]
+        own += [] if written is None else [f" ({place_of(code_of(written))})"]
         lines = [line.strip() for line in re.split("There are|\nFile ", text)[0].splitlines()]
         told = [line for line in lines if line and not line.startswith(("During:", "Failed in"))]
         reason, who = " ".join(told[:2])[:250], name.replace("_", " ", 1)
+        if not isinstance(error, NumbaError):
+            reason = f"{type(error).__name__}: {reason}"
         super().__init__(f"{who}: {label} can't be compiled{(own or [''])[0]}: {reason}")

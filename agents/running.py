@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import ctypes
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 from types import CodeType
 from typing import Any, cast
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from agents import compiling, kept_code
 from agents.attached import Attached
+from agents.blame import RAISED, CodeError, code_of, is_signal, place_of, read_only, told
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
 Floats = NDArray[np.float64]
@@ -37,7 +37,7 @@ _COMMON_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "loss", "stream"})
 
 
-class RuleError(Exception):
+class RuleError(CodeError):
     """A rule that fails: the message names the rule, the function, the agent and the time."""
 
 
@@ -164,13 +164,12 @@ class RunningRule:
 
     def pointers(self, hello: bool) -> dict[str, int]:
         """The addresses of the four functions; 0 for ``introduce`` where nobody says hello."""
-        try:
-            return {
-                name: self.functions.address(name) if hello or name != "introduce" else 0
-                for name in FUNCTIONS
-            }
-        except compiling.CompilationError as error:
-            raise RuleError(str(error)) from None
+        return {
+            name: self.functions.address(name, self._written(name))
+            if hello or name != "introduce"
+            else 0
+            for name in FUNCTIONS
+        }
 
     @property
     def exhausted(self) -> int:
@@ -198,8 +197,24 @@ class RunningRule:
                 array[i] = new[i]
 
     def columns(self) -> dict[str, Any]:
-        """More columns of agents.csv, of the state as it is now."""
-        return self.rule.columns(self.state, self._parameters)
+        """More columns of agents.csv, of the state as it is now, which they can't change."""
+        state = self.state._replace(**{n: read_only(array) for n, array in self.arrays.items()})
+        found: dict[str, Any] = {}
+        agents = len(self.models)
+
+        def ask() -> None:
+            columns: Any = self.rule.columns(state, self._parameters)
+            if not isinstance(columns, Mapping):
+                what = "it must return a mapping of names to arrays with an entry an agent"
+                raise TypeError(f"{what}, got {type(columns).__name__}")
+            for name, column in columns.items():
+                if not isinstance(name, str) or np.shape(column) != (agents,):
+                    what = f"{name!r} must be a name with one entry for each of {agents} agents"
+                    raise TypeError(f"{what}, got {np.shape(column)} of them")
+            found.update(columns)
+
+        self._guard("columns", ask)
+        return found
 
     # --- from Python ------------------------------------------------------------------------------
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
@@ -219,38 +234,46 @@ class RunningRule:
     ) -> RuleError:
         """What went wrong in a compiled call: the same again in Python says where."""
         try:
-            self.plain(name, i, k, a, b)
-        except (Exception, SystemExit) as error:
+            # What divides by zero fails when compiled; NumPy's numbers would become infinite.
+            with np.errstate(divide="raise", invalid="raise"):
+                self.plain(name, i, k, a, b)
+        except RAISED as error:
+            if is_signal(error):
+                raise
             return self.failure(name, error, f" for agent {i} at {when}")
-        return self._message(name, f" for agent {i} at {when}", "in compiled code only")
+        why = "in compiled code only, probably a division by zero or an index out of range"
+        return self._message(name, f" for agent {i} at {when}", why)
 
     def failure(self, name: str, error: BaseException, where: str = "") -> RuleError:
         """What went wrong, and in which line of the rule."""
         home = self._code(name).co_filename
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == home]
-        what = f"{type(error).__name__}: {error}"
-        return self._message(name, where, what[:300], lines[-1] if lines else None)
+        return self._message(name, where, told(error), lines[-1] if lines else None)
 
     def _complaint(self, name: str, i: int, why: str) -> RuleError:
         return self._message(name, f" for agent {i} at 0 s", why)
 
     def _message(self, name: str, where: str, why: str, line: int | None = None) -> RuleError:
         """With a line of the rule; of the function's beginning, where no other is known."""
-        code = self._code(name)
-        place = f"{Path(code.co_filename).name}:{line or code.co_firstlineno}"
+        place = place_of(self._code(name), line)
         return RuleError(f"rule {self.rule.kind}: {name} failed{where} ({place}): {why}")
 
     def _code(self, name: str) -> CodeType:
-        function: Any = getattr(self.rule, name) or self.rule.absorb
-        return cast("CodeType", function.__code__)
+        return cast("CodeType", code_of(self._written(name)))
+
+    def _written(self, name: str) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self.rule, name) or self.rule.absorb
+        return function
 
     def _guard(self, name: str, action: Callable[[], None], where: str = "") -> None:
         try:
             action()
         except RuleError:
             raise
-        except (Exception, SystemExit) as error:
+        except RAISED as error:
+            if is_signal(error):
+                raise
             raise self.failure(name, error, where) from error
 
     # --- a plugin's first steps -----------------------------------------------------------------
@@ -328,6 +351,13 @@ class RunningRule:
             if not np.array_equal(trial[array], before[array], equal_nan=True):
                 who = "which only solve may do" if array == "models" else "which tell may not do"
                 raise self._complaint(name, i, f"it changes {array}, {who}")
+
+
+def changed_by(rule: type[Rule]) -> str:
+    """What may have made a model what it is: the functions that change models."""
+    names = ("absorb", "solve") if rule.protocol == AVERAGE else ("solve",)
+    places = [f"{name} ({place_of(code_of(getattr(rule, name)))})" for name in names]
+    return f"rule {rule.kind} has changed it in {' or '.join(places)}"
 
 
 def _no_answer(answer: Any) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.blame import failed
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
 from simulator.problem.problem import Problem
 from simulator.problem.tables import listing
+from simulator.problem.tasks.task import Material
+from simulator.scenario.blaming import blaming
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 
@@ -23,14 +26,23 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
 
     Data come from the stream ``data`` alone and the graph from ``graph`` alone.
     """
+    with blaming(scenario.plugins):
+        return _built(scenario, streams)
+
+
+def _built(scenario: Scenario, streams: Streams) -> Problem:
     task, graph = scenario.task, scenario.graph
     material = task.build(streams.data)
+    if not isinstance(material, Material):
+        what = "it must give a Material (simulator/problem/tasks/task.py)"
+        what = f"{what}, got {type(material).__name__}"
+        raise ScenarioError(failed(f"task {task.kind}", task.build, what))
     loss, ridge = task.loss, getattr(task, "ridge", 0.0)  # type: ignore[attr-defined]
     names, data = material.names, material.data
     vectors = material.targets if material.vectors is None else material.vectors
     W = graph.build(Agents(names, vectors, task.angular), streams.graph)
     if not type(graph).__module__.startswith("simulator."):
-        check_weights(W, len(names), graph.kind)
+        check_weights(W, len(names), graph)
     part, remark = connected_parts(W, names, graph.allow_disconnected)
     _somebody_has_data(part, data.sizes, names)
     try:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from agents.blame import read_only
 from agents.losses import Loss
 
 if TYPE_CHECKING:
@@ -43,6 +45,10 @@ class DataSets(Sequence[Point]):
             raise IndexError(i)
         points = slice(self.offsets[i % len(self)], self.offsets[i % len(self) + 1])
         return (None if self.X is None else self.X[points]), self.y[points]
+
+    def read_only(self) -> DataSets:
+        """The same for those who only look."""
+        return DataSets(_shown(self.X), read_only(self.y), read_only(self.offsets))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -86,3 +92,18 @@ class Problem:
     def D(self) -> Floats:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
+
+    def read_only(self) -> Problem:
+        """The same for those who only look: its arrays can't be changed, and are not copied."""
+        W = copy(self.W)
+        W.data, W.indices, W.indptr = map(read_only, (W.data, W.indices, W.indptr))
+        arrays = ("confidence", "solitary", "targets", "vectors")
+        shown: dict[str, Any] = {name: _shown(getattr(self, name)) for name in arrays}
+        test = None if self.test is None else self.test.read_only()
+        same = replace(self, W=W, data=self.data.read_only(), test=test, **shown)
+        vars(same)["D"] = read_only(self.D)  # where cached_property keeps it
+        return same
+
+
+def _shown(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    return None if array is None else read_only(array)

@@ -53,7 +53,7 @@ def colourings(
     view = View(result.scenario, result.problem)
     for metric in view.metrics:
         if metric.by_agent:
-            values = np.stack([metric.each(view, each)[agents] for each in models])
+            values = np.stack([view.each(metric, each)[agents] for each in models])
             text = metric.label.replace("mean ", "").replace("\n", " ")
             log = not metric.grows and bool((values[np.isfinite(values)] > 0).any())
             yield colouring(metric.kind, text or metric.kind, times, values, log=log)

@@ -12,7 +12,6 @@ import importlib.util
 import inspect
 import sys
 import sysconfig
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,14 +20,15 @@ from types import ModuleType
 from typing import Any
 
 from agents import discovery
+from agents.blame import RAISED, frames_in, is_signal, place_of, told
 from agents.losses import LOSSES
-from agents.rule import AVERAGE, PROTOCOLS, TELL, Rule, TradeOff
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
 from simulator.problem.tasks import TASKS
-from simulator.scenario.algorithm import Algorithm, blocks
-from simulator.scenario.kinds import BASES, Kinds, Task
+from simulator.runs.declared import check_declared
+from simulator.scenario.algorithm import blocks
+from simulator.scenario.kinds import BASES, Kinds
 from simulator.scenario.laws import LAWS
 from simulator.scenario.schema import Scenario, scenario_type
 from simulator.shipped import found as shipped
@@ -180,59 +180,12 @@ def _add(found: dict[str, dict[str, type]], family: str, thing: type, name: str)
         raise SimulatorError(f"{place}: {kind!r} is the name of a built-in one")
     if kind in found[family]:
         raise SimulatorError(f"{place}: {kind!r} is the name of another plugin's")
-    if issubclass(thing, Rule):
-        _check_rule(thing, place)
-        _check_names(thing, place)
-    if issubclass(thing, Task) and not (hasattr(thing, "loss") or "loss" in thing.model_fields):
-        raise SimulatorError(f"{place} must have a loss, as a key or for all: loss = Quadratic()")
+    check_declared(thing, place)
     found[family][kind] = thing
 
 
 def _names(family: str) -> set[str]:
     return {str(discovery.kind_of(thing)) for thing in getattr(BUILT_IN, family)}
-
-
-def _check_rule(rule: type[Rule], place: str) -> None:
-    missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
-    if missing:
-        raise SimulatorError(f"{place} must implement {', '.join(missing)}")
-    if rule.protocol not in PROTOCOLS:
-        allowed = ", ".join(map(repr, PROTOCOLS))
-        raise SimulatorError(f"{place}.protocol is {rule.protocol!r}; allowed: {allowed}")
-    if rule.protocol == AVERAGE and "sync" in rule.modes:
-        what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
-        raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
-    if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
-        raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
-    if rule.vectors > 1 and (rule.tell is Rule.tell or rule.protocol == TELL):
-        what = "must write its own tell" if rule.tell is Rule.tell else "can't follow this protocol"
-        raise SimulatorError(f"{place}: a message of {rule.vectors} vectors {what}")
-
-
-def _check_names(rule: type[Rule], place: str) -> None:
-    """The names of arrays and parameters: they share ``s`` with what every rule has."""
-    from agents.running import RESERVED
-
-    keys = {*Algorithm.model_fields, *RESERVED} - {*TradeOff.model_fields}
-    for what, names in (("array", rule.arrays), ("parameter", rule.Parameters.model_fields)):
-        taken = [name for name in names if name in keys]
-        if taken:
-            raise SimulatorError(f"{place}: the name of the {what} {taken[0]!r} is taken")
-    both = [name for name in rule.arrays if name in rule.Parameters.model_fields]
-    if both:
-        raise SimulatorError(f"{place}: {both[0]!r} is both an array and a parameter")
-
-
-def place_in(plugins: Plugins | None, error: BaseException) -> str | None:
-    """The line of a plugin's code that an exception comes from: ``own.py:12 (build)``."""
-    if plugins is None:
-        return None
-    classes = [thing for family in vars(plugins.kinds).values() for thing in family]
-    homes = {getattr(sys.modules.get(thing.__module__), "__file__", None) for thing in classes}
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename in homes:
-            return f"{Path(frame.filename).name}:{frame.lineno} ({frame.name})"
-    return None
 
 
 # --- importing ----------------------------------------------------------------------------------
@@ -244,15 +197,24 @@ def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
             module = importlib.import_module(reference)
             return module, _sources_of(module)
         return _import_file(path)
-    except (Exception, SystemExit) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise SimulatorError(f"--plugin {name}: cannot be imported: {what}") from error
+    except RAISED as error:
+        if is_signal(error):
+            raise
+        frames = frames_in((reference, _module_name(path)), error)
+        place = "".join(f" ({place_of(frame.f_code, line)})" for frame, line in frames[-1:])
+        raise SimulatorError(
+            f"--plugin {name}: cannot be imported{place}: {told(error)}"
+        ) from error
+
+
+def _module_name(path: Path) -> str:
+    return f"murmuration_plugin_{path.stem}"
 
 
 def _import_file(path: Path) -> tuple[ModuleType, dict[str, bytes]]:
     """Run a file as a module with a stable name; its folder's other files can be imported."""
     content, folder = path.read_bytes(), path.resolve().parent
-    name = f"murmuration_plugin_{path.stem}"
+    name = _module_name(path)
     _forget_helpers(folder)
     before = set(sys.modules)
     spec = importlib.util.spec_from_file_location(name, path)

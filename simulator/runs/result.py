@@ -88,14 +88,16 @@ def finish(
         measured["optimum"] = metrics.measure(metrics.optimum)
     measured["consensus"] = metrics.measure(consensus)
     table = {stage: _metrics_of(metrics, row) for stage, row in measured.items()}
-    overflowed = [
-        f"{name} ({stage})"
+    left_out = {
+        f"{name} ({stage})": row[name]
         for stage, row in measured.items()
         for name in row
         if name in metrics.available() and name not in table[stage]
-    ]
-    if overflowed:
-        metrics.notes += (f"too large to be numbers, and left out: {', '.join(overflowed)}",)
+    }
+    for what, undefined in (("too large to be numbers", False), ("not a number", True)):
+        names = [name for name, value in left_out.items() if math.isnan(value) == undefined]
+        if names:
+            metrics.notes += (f"{what}, and left out: {', '.join(names)}",)
     counts = COUNTS
     summary: dict[str, Any] = {
         "name": scenario.name,
@@ -155,9 +157,9 @@ def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFra
     by_agent = [metric for metric in metrics.metrics if metric.by_agent]
     for metric in by_agent:
         if not metric.of_baselines:  # solitary models are not meant to be near the optimum
-            columns[metric.kind] = metric.each(metrics, models)
+            columns[metric.kind] = metrics.each(metric, models)
     for stage, theta in stages.items():
         for metric in by_agent:
             if metric.of_baselines:
-                columns[f"{metric.kind}_{stage}"] = metric.each(metrics, theta)
+                columns[f"{metric.kind}_{stage}"] = metrics.each(metric, theta)
     return pd.DataFrame(columns)

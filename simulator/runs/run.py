@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from agents.compiling import JIT, CompilationError
-from agents.running import RuleError
+from agents.compiling import JIT
+from agents.running import changed_by
 from simulator.engines.events import Sink
 from simulator.engines.reference.engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
 from simulator.engines.watch import Watch
-from simulator.errors import ScenarioError, SimulatorError
+from simulator.errors import DivergenceError, ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.problem.tables import listing
 from simulator.runs.limits import check_run, too_many_samples
-from simulator.runs.plugins import Given, place_in
+from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
+from simulator.scenario.blaming import blaming
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams
@@ -62,16 +63,11 @@ def run(
     # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
     with _blas().limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         try:
-            return _run(scenario, progress)
-        except (RuleError, CompilationError) as error:
-            raise SimulatorError(str(error)) from error
-        except SimulatorError:
-            raise
-        except Exception as error:
-            place = place_in(scenario.plugins, error)
-            if place is None:
-                raise
-            raise SimulatorError(f"{place}: {type(error).__name__}: {error}") from error
+            with blaming(scenario.plugins):
+                return _run(scenario, progress)
+        except DivergenceError as error:
+            assert scenario.algorithm.rule is not None
+            raise DivergenceError(f"{error}; {changed_by(scenario.algorithm.rule)}") from error
 
 
 @cache

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from agents.blame import failed
+from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
 from simulator.scenario.choice import kind_of
-from simulator.scenario.kinds import Metric, Problems
+from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of
 from simulator.scenario.living import OnOff
 from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MANY_AGENTS, MOST_SAMPLES
@@ -19,14 +21,31 @@ if TYPE_CHECKING:
 def problems_of(scenario: Scenario) -> Problems:
     """The keys that don't go together, and why."""
     return [
-        *[(f"graph.{key}", what) for key, what in scenario.graph.problems(scenario.task)],
-        *[(f"task.{key}", what) for key, what in scenario.task.problems()],
+        *[(f"graph.{key}", what) for key, what in _of(scenario.graph, scenario.task)],
+        *[(f"task.{key}", what) for key, what in _of(scenario.task)],
         *_rule_problems(scenario),
         *_stop_problems(scenario),
         *_round_problems(scenario),
         *_living_problems(scenario),
         *_record_problems(scenario),
     ]
+
+
+def _of(thing: Graph | Task | Metric, *task: Task) -> Problems:
+    """What it says of itself; a plugin's might say anything."""
+    found: Any = thing.problems(*task)
+    if isinstance(found, list) and all(map(_is_problem, found)):
+        return found
+    what = f"it must return a list of (key, message), got {found!r:.80}"
+    raise ScenarioError(failed(f"{family_of(thing)} {thing.kind}", thing.problems, what))
+
+
+def _is_problem(found: Any) -> bool:
+    """A key and a message."""
+    match found:
+        case (str(), str()):
+            return True
+    return False
 
 
 def _default(metric: type[Metric]) -> Metric:
@@ -60,7 +79,7 @@ def _stop_problems(scenario: Scenario) -> Problems:
         if isinstance(stop.below, str):
             what = f"{algorithm.kind} has one sample and no start to take {stop.below} of"
             return [("stop.below", f"{what}; give a number")]
-    problems = _default(stop.known[stop.metric]).problems(scenario.task)
+    problems = _of(_default(stop.known[stop.metric]), scenario.task)
     return [("stop.metric", what) for _, what in problems]
 
 
@@ -160,8 +179,12 @@ def longest_round(scenario: Scenario) -> float:
 
 
 def _record_problems(scenario: Scenario) -> Problems:
-    """Samples so frequent that they would fill the memory before the run ends."""
+    """Metrics that can't be measured; samples so frequent that they would fill the memory."""
     stop, record = scenario.stop, scenario.record
+    asked: list[Metric] = getattr(record, "metrics", [])  # a key where plugins bring some
+    wrong = [what for metric in asked for _, what in _of(metric, scenario.task)]
+    if wrong:
+        return [("record.metrics", what) for what in wrong]
     for key, every, limit in (
         ("every", record.every, stop.time),
         ("every_communications", record.every_communications, stop.communications),

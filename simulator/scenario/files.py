@@ -19,6 +19,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
+from simulator.scenario.blaming import blaming
 from simulator.scenario.messages import Mistake, dotted, mistakes, shown
 from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
@@ -71,7 +72,8 @@ def read_scenario(
     source.overridden, found = apply_overrides(values, overrides or {}, schema.algorithm_keys)
     values.setdefault("name", _default_name(path))
     try:
-        scenario = schema.model_validate(values, context={"folder": path.parent})
+        with blaming(schema.plugins):
+            scenario = schema.model_validate(values, context={"folder": path.parent})
     except ValidationError as error:
         found += mistakes(error, values, source.overridden, schema)
     if found or source.text.faults:

@@ -135,3 +135,8 @@ BASES: dict[str, type] = {
     "laws": Law,
     "metrics": Metric,
 }
+
+
+def family_of(thing: object) -> str:
+    """``graph``: what messages call an object of one of the families."""
+    return next(base.__name__.lower() for base in BASES.values() if isinstance(thing, base))

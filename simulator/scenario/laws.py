@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
+from agents.blame import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.machine import require_readable
@@ -31,22 +33,24 @@ class Law(Strict, Generic[Q]):
 
     kind: str
 
+    def __init_subclass__(cls, **kwargs: Any):
+        """A plugin's law might give anything: it is checked wherever it is asked for something."""
+        super().__init_subclass__(**kwargs)
+        if cls.__module__.startswith("simulator."):
+            return
+        for name, given in [*vars(cls).items()]:
+            if name in ("draw", "weighted") and callable(given):
+                setattr(cls, name, _numbers_of(given))
+            elif name in ("mean_value", "rare_value") and isinstance(given, property):
+                setattr(cls, name, property(_number_of(given.fget), doc=given.__doc__))
+
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """``size`` independent values, each from one call of the generator."""
         raise NotImplementedError
 
     def source(self, rng: np.random.Generator) -> Callable[[int], Floats]:
         """A function that draws so many values at a time, for many calls."""
-
-        def draw(size: int) -> Floats:
-            values = self.draw(rng, size)
-            # A plugin's law might give anything, and time would run backwards.
-            if np.shape(values) != (size,) or not np.all(values >= 0):
-                what = f"must draw as many numbers from 0 as it is asked for, here {size}"
-                raise ScenarioError(f"the law {self.kind} {what}")
-            return values
-
-        return draw
+        return lambda size: self.draw(rng, size)
 
     def weighted(self, rng: np.random.Generator, size: int) -> Floats:
         """Draws with chances in proportion to their length: stays that a random instant falls into.
@@ -71,6 +75,43 @@ class Law(Strict, Generic[Q]):
     def rare_value(self) -> float:
         """A value that hardly any draw exceeds: at most one in a billion."""
         raise NotImplementedError
+
+
+def _numbers_of(draw: Callable[..., Any]) -> Callable[..., Floats]:
+    """The draws of a plugin's law, if time can go on with them."""
+
+    @wraps(draw)
+    def checked(self: Law[Any], rng: np.random.Generator, size: int) -> Floats:
+        values = draw(self, rng, size)
+        try:
+            numbers = np.asarray(values)
+        except ValueError:  # a ragged list
+            numbers = np.empty(0)
+        right = numbers.shape == (size,) and numbers.dtype.kind in "fiu"
+        if right and np.all((numbers >= 0) & np.isfinite(numbers)):
+            return numbers.astype(float, copy=False)
+        what = f"it must give as many finite numbers from 0 as it is asked for, here {size}"
+        raise _fault(self, draw, what, numbers if right else values)
+
+    return checked
+
+
+def _number_of(value: Any) -> Callable[[Any], float]:
+    """The expectation of a plugin's law, or what it hardly exceeds, if it is a number."""
+
+    @wraps(value)
+    def checked(self: Law[Any]) -> float:
+        number = value(self)
+        if isinstance(number, int | float | np.number) and 0 <= number < math.inf:
+            return float(number)
+        raise _fault(self, value, "it must be a finite number from 0", number)
+
+    return checked
+
+
+def _fault(law: Law[Any], function: Callable[..., Any], what: str, got: Any) -> ScenarioError:
+    shown = " ".join(repr(got).split())[:80]
+    return ScenarioError(failed(f"law {law.kind}", function, f"{what}, got {shown}"))
 
 
 class Constant(Law[Q]):

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from agents.parameters import Strict, report
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
+from simulator.scenario.blaming import blaming
 from simulator.scenario.choice import kind_of, one_of
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.kinds import Graph, Kinds, Task
@@ -113,7 +114,9 @@ class Scenario(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        report(problems_of(self))
+        with blaming(self.plugins):  # here, or what a plugin raises would pass for its finding
+            problems = problems_of(self)
+        report(problems)
         return self
 
 

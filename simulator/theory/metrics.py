@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.blame import failed, read_only
 from agents.parameters import Collaborative
 from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
@@ -20,11 +22,12 @@ from simulator.theory.objectives import OBJECTIVES, Objective, consensus_model
 class View:
     """The global view of a scenario's problem, from which metrics are taken.
 
-    ``optimum`` (n, p) minimises the objective of the rule, and is None if it has none.
+    ``optimum`` (n, p) minimises the objective of the rule, and is None if it has none.  Arrays are
+    read-only: what a metric changed by mistake would be the run's own.
     """
 
     def __init__(self, scenario: Scenario, problem: Problem):
-        self.problem = problem
+        self.problem = problem.read_only()
         self.objective: Objective | None = None
         self.optimum: Floats | None = None
         #: Q*, where the gap Q/Q* − 1 means something.
@@ -37,6 +40,8 @@ class View:
         rule = scenario.algorithm.rule
         if rule is not None and rule.objective is not None and problem.W.nnz:
             self._find_optimum(scenario)
+        if self.optimum is not None:
+            self.optimum = read_only(self.optimum)
         asked = [*getattr(scenario.record, "metrics", ())]  # a key where plugins bring some
         if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
             asked.append(_default(scenario.stop.known[scenario.stop.metric]))
@@ -63,7 +68,9 @@ class View:
             self.notes += (str(error),)
             return
         least = objective(self.optimum)
-        if least > 1e-12 * objective(self.problem.solitary):
+        if not math.isfinite(least):
+            self.notes += ("the objective is not finite at its optimum, so that gaps are left out",)
+        elif least > 1e-12 * objective(self.problem.solitary):
             self.least = least
         else:
             note = "the optimum of the objective is 0, so that gaps are left out"
@@ -81,12 +88,20 @@ class View:
 
     def measure(self, models: Floats) -> dict[str, float]:
         """All metrics of models (n, p), but for staleness, which belongs to the network."""
-        self._value = None
+        self._value, models = None, read_only(models)
         return {
             metric.kind: _number(metric, metric.measure(self, models))
             for metric in self.metrics
             if not isinstance(metric, Staleness)
         }
+
+    def each(self, metric: Metric, models: Floats) -> Floats:
+        """A metric of each agent (n,)."""
+        values: Any = metric.each(self, read_only(models))
+        if np.shape(values) != (self.problem.n,):
+            what = f"it must give a number for each of {self.problem.n} agents"
+            raise _fault(metric, metric.each, f"{what}, got {_kind(values)}")
+        return np.asarray(values)
 
     def value(self, models: Floats) -> float:
         """Q(Θ) of the models that are being measured, computed once."""
@@ -105,8 +120,16 @@ def _number(metric: Metric, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        got = f"{type(value).__name__} {getattr(value, 'shape', '')}".strip()
-        raise SimulatorError(f"metric {metric.kind}: must give a number, got {got}") from None
+        what = f"it must give a number, got {_kind(value)}"
+        raise _fault(metric, metric.measure, what) from None
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__} {getattr(value, 'shape', '')}".strip()
+
+
+def _fault(metric: Metric, function: Callable[..., Any], what: str) -> SimulatorError:
+    return SimulatorError(failed(f"metric {metric.kind}", function, what))
 
 
 def _kinds(metrics: Sequence[Metric]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
 from pathlib import Path
 
@@ -16,10 +17,11 @@ from agents.rules.model_propagation import ModelPropagation
 from simulator import Progress, load_scenario, run, sweep
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.runs.plugins import load_plugins, schema_for
-from tests.conftest import LINEAR, MEANS, ROOT, build
+from tests.conftest import MEANS, ROOT, build
 
 EXAMPLES = ROOT / "docs" / "examples"
 AVERAGING = EXAMPLES / "averaging.py"
+OWN = (EXAMPLES / "own_kinds.py").read_text()
 #: A rule in parts, so that each test can spoil one.
 PARTS = {
     "head": """from agents.rule import Rule, per_agent
@@ -234,7 +236,8 @@ BAD = {
     "RULES = 3": "it defines no class with a kind",
     "from agents.rules.admm import CollaborativeADMM": "it defines no class with a kind",
     "import nothing_like_this": "ModuleNotFoundError",
-    "import sys\nsys.exit(0)": "cannot be imported: SystemExit: 0",
+    "import sys\nsys.exit(0)": "cannot be imported (mine.py:2): SystemExit: 0",
+    "\nraise KeyboardInterrupt": "cannot be imported (mine.py:2): KeyboardInterrupt",
     "def": "SyntaxError",
     PARTS["head"]: "Mine must implement absorb, solve",
     MINE.replace('"mine"', '"mp"'): "'mp' is the name of a built-in one",
@@ -258,6 +261,32 @@ BAD = {
     """from simulator.scenario.kinds import Task
 class T(Task):
     kind: str = 't'""": "must have a loss",
+    MINE.replace(
+        "heard =", "modes = ('foo',)\n    heard ="
+    ): "modes is ('foo',); allowed: a tuple of",
+    MINE.replace(
+        "heard =", "starts = ('own', 'foo')\n    heard ="
+    ): "starts is ('own', 'foo'); allo",
+    MINE.replace(
+        "heard =", "objective = 'foo'\n    heard ="
+    ): "objective is 'foo'; allowed: None, 'mp', 'cl', 'consensus'",
+    MINE.replace(
+        "heard =", "objective = 'mp'\n    heard ="
+    ): "Parameters must derive from TradeOff",
+    MINE.replace(
+        "per_agent(", "per_agent(-3, "
+    ): "heard has the shape -3; allowed: 'p' or a number",
+    MINE.replace(
+        "per_agent(", "per_agent('q', "
+    ): "heard has the shape 'q'; allowed: 'p' or a numb",
+    MINE.replace('("p")', '("p", dtype=str)'): "heard has the dtype <class 'str'>; allowed: float",
+    OWN.replace(
+        "curvature = 1.0", "curvature = 'a'"
+    ): "Huber.curvature is 'a'; it must be a finite",
+    OWN.replace("curvature = 1.0", "curvature = math.nan"): "Huber.curvature is nan; it must be a",
+    OWN.replace(
+        'kind: Literal["huber"] =', "kind ="
+    ): "cannot be imported (mine.py:18): PydanticUserError: Field 'kind' defined on a base class",
 }
 
 
@@ -267,6 +296,7 @@ def test_a_bad_plugin_is_an_error_in_plain_words(plugin, text: str):
         load_plugins(plugin(text))
     assert BAD[text] in str(caught.value)
     assert str(caught.value).startswith("--plugin ")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_plugin_is_an_error(tmp_path: Path):
@@ -391,6 +421,12 @@ def test_prepare_is_checked_too(plugin):
         )
 
 
+def test_prepare_cannot_interrupt_the_program(plugin):
+    path = plugin(MINE + "\n    def prepare(s, start):\n        raise KeyboardInterrupt\n")
+    with pytest.raises(SimulatorError, match=r"prepare failed \(mine\.py:21\): KeyboardInterrupt$"):
+        mine(path)
+
+
 def test_what_only_the_compiler_sees(plugin, here, tmp_path: Path):
     """A message of one line with the rule, the function and the line; exit code 2."""
     path = plugin(spoilt("solve", "s.models[i, 0] = float.fromhex('0x1')"))
@@ -435,52 +471,267 @@ RING = "np.roll(np.eye(n), 1, axis=1)"
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (f"{RING} + {RING}.T", "graph: mine must give a SciPy csr_array of floats with shape"),
-        ("csr_array((3, 3))", "graph: mine must give a SciPy csr_array of floats with shape"),
-        (f"csr_array({RING})", "graph: mine has weights that are not symmetric"),
-        ("csr_array(np.ones((n, n)))", "graph: mine has an edge from an agent to itself"),
-        (f"csr_array(-{RING} - {RING}.T)", "a weight that is not a finite number above 0"),
-        ("1 / 0", "mine.py:12 (build): ZeroDivisionError: division by zero"),
+        (f"{RING} + {RING}.T", "10): it must give a SciPy csr_array of floats with shape (12, 12)"),
+        ("csr_array((3, 3))", "10): it must give a SciPy csr_array of floats with shape (12, 12)"),
+        (f"csr_array({RING})", "10): it gives weights that are not symmetric"),
+        ("csr_array(np.ones((n, n)))", "10): it gives an edge from an agent to itself"),
+        (f"csr_array(-{RING} - {RING}.T)", "10): it gives a weight that is not a finite number"),
+        ("1 / 0", "12): ZeroDivisionError: division by zero"),
     ],
 )
 def test_what_a_graph_gets_wrong(plugin, made: str, message: str):
     plugins = load_plugins(plugin(GRAPH.format(made)))
     with pytest.raises(SimulatorError) as caught:
         run(build(MEANS, plugins=plugins, graph={"kind": "mine"}))
-    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"graph mine: build failed (mine.py:{message}")
 
 
-def test_what_a_law_gets_wrong(plugin):
-    text = (EXAMPLES / "own_kinds.py").read_text()
-    plugins = load_plugins(plugin(text.replace("self.scale * rng", "-self.scale * rng")))
-    for engine in ("simpy", "compiled"):
-        latency = {"kind": "weibull", "mean": 1}
-        with pytest.raises(SimulatorError, match="the law weibull must draw as many numbers from"):
-            run(build(MEANS, plugins=plugins, network={"latency": latency}, engine=engine))
-
-
-def test_what_a_metric_gets_wrong(plugin):
-    text = (EXAMPLES / "own_kinds.py").read_text()
-    wrong = load_plugins(plugin(text.replace(".sum(axis=1).max()", "")))
-    record = {"metrics": ["worst_error"]}
-    with pytest.raises(SimulatorError, match=r"metric worst_error: must give a number, got nd"):
-        run(build(MEANS, plugins=wrong, record=record))
-    wrong = load_plugins(plugin(text.replace("view.problem.targets) **", "view.nothing) **")))
-    with pytest.raises(SimulatorError, match=r"mine\.py:\d+ \(measure\): AttributeError: 'View'"):
-        run(build(MEANS, plugins=wrong, record=record))
-
-
-def test_what_a_loss_gets_wrong(plugin):
-    """An error that only the compiler sees, and one that shows when it runs."""
-    text = (EXAMPLES / "own_kinds.py").read_text()
-    task = {**LINEAR["task"], "loss": "huber"}
-    for wrong, message in (
-        ("float.fromhex('0x1')", r"^loss huber: \w+ can't be compiled \(mine\.py:\d+\): "),
-        ("1.0 / (y - y)", r"the huber loss failed in slopes"),
+def test_what_a_task_gets_wrong(plugin):
+    text = "from typing import ClassVar, Literal\nfrom agents.losses.quadratic import Quadratic\n"
+    text += "from simulator.scenario.kinds import Task\n\n\nclass Mine(Task):\n"
+    text += "    kind: Literal['mine'] = 'mine'\n    loss: ClassVar = Quadratic()\n\n"
+    text += "    def build(self, rng):\n        return 3\n"
+    plugins = load_plugins(plugin(text))
+    with pytest.raises(
+        SimulatorError, match=r"^task mine: build failed \(mine\.py:10\): it must give"
     ):
-        plugins = load_plugins(plugin(text.replace("min(max(s - y", f"min(max({wrong}")))
+        run(build(MEANS, plugins=plugins, task={"kind": "mine"}))
+
+
+VALUE = "return r * r / 2 if r <= self.delta else self.delta * (r - self.delta / 2)"
+SLOPE = "return min(max(s - y, -self.delta), self.delta)"
+BEND = "return 1.0 if abs(s - y) <= self.delta else 0.0"
+MADE = "return symmetric(n, i, j, np.ones(len(i)))"
+DRAW = "return self.scale * rng.weibull(self.shape, size)"
+MEAN = "return float(self.mean)"
+MEASURE = "return ((models - view.problem.targets) ** 2).sum(axis=1).max()"
+FITS = "return []\n"
+EXIT = "raise SystemExit(0)"
+BAD_DRAW = "it must give as many finite numbers from 0 as it is asked for, here 4096, got "
+#: A line of docs/examples/own_kinds.py, what is there instead, who fails, how far from there, why.
+OTHERS = [
+    (MADE, EXIT, "graph ring_lattice: build", 0, "SystemExit: 0"),
+    (MADE, "raise KeyboardInterrupt", "graph ring_lattice: build", 0, "KeyboardInterrupt"),
+    (FITS, "raise ValueError('p')\n", "graph ring_lattice: problems", 0, "ValueError: p"),
+    (
+        FITS,
+        "return None\n",
+        "graph ring_lattice: problems",
+        -4,
+        "it must return a list of (key, mes",
+    ),
+    (
+        FITS,
+        "return [5]\n",
+        "graph ring_lattice: problems",
+        -4,
+        "it must return a list of (key, mess",
+    ),
+    (DRAW, EXIT, "law weibull: draw", 0, "SystemExit: 0"),
+    (DRAW, "raise KeyboardInterrupt", "law weibull: draw", 0, "KeyboardInterrupt"),
+    (DRAW, "raise ValueError('v')", "law weibull: draw", 0, "ValueError: v"),
+    (DRAW, "return -np.ones(size)", "law weibull: draw", -2, f"{BAD_DRAW}array([-1., -1."),
+    (DRAW, "return np.full(size, np.inf)", "law weibull: draw", -2, f"{BAD_DRAW}array([inf"),
+    (DRAW, "return ['a'] * size", "law weibull: draw", -2, f"{BAD_DRAW}['a', 'a'"),
+    (DRAW, "return None", "law weibull: draw", -2, f"{BAD_DRAW}None"),
+    (
+        MEAN,
+        "return None",
+        "law weibull: mean_value",
+        -3,
+        "it must be a finite number from 0, got No",
+    ),
+    (MEAN, "raise ValueError('m')", "law weibull: mean_value", 0, "ValueError: m"),
+    (MEASURE, EXIT, "metric worst_error: measure", 0, "SystemExit: 0"),
+    (MEASURE, "models[:] = 7.0", "metric worst_error: measure", 0, READ_ONLY),
+    (MEASURE, "view.problem.solitary[:] = 7.0", "metric worst_error: measure", 0, READ_ONLY),
+    (MEASURE, "view.problem.W.data[:] = 7.0", "metric worst_error: measure", 0, READ_ONLY),
+    (MEASURE, "view.objective.problem.D[:] = 7.0", "metric worst_error: measure", 0, READ_ONLY),
+    (MEASURE, "view.optimum[:] = 7.0", "metric worst_error: measure", 0, READ_ONLY),
+    (
+        MEASURE,
+        "return models",
+        "metric worst_error: measure",
+        -2,
+        "it must give a number, got ndarr",
+    ),
+    (MEASURE, "return view.nothing", "metric worst_error: measure", 0, "AttributeError: 'View'"),
+]
+
+
+@pytest.mark.parametrize(("line", "instead", "who", "offset", "why"), OTHERS)
+def test_what_the_others_get_wrong(
+    plugin, line: str, instead: str, who: str, offset: int, why: str
+):
+    """One message with family, kind, function and line, the same from both engines."""
+    said = spoilt_kinds(plugin, line, instead)
+    number = OWN[: OWN.index(line)].count("\n") + 1 + offset
+    assert said.startswith(f"{who} failed (mine.py:{number}): {why}"), said
+
+
+#: The same of a loss: here the line is that of the formula's beginning or of what fails in it.
+LOSS = [
+    (VALUE, "return None", "value", "26): TypeError: it must give a number, got NoneType"),
+    (VALUE, "raise SystemExit(0)", "value", "29): SystemExit: 0"),
+    (VALUE, "return math.nan", "value", "26): it gives NaN"),
+    (VALUE, "return 1.0 / (s - s)", "value", "29): ZeroDivisionError: float division by zero"),
+    (
+        SLOPE,
+        f"if s > 99.0:\n            raise ValueError('v')\n        {SLOPE}",
+        "slope",
+        "34): Va",
+    ),
+    (SLOPE, "return 'a'", "slope", "31): TypeError: it must give a number, got str"),
+    (SLOPE, "return np.ones(3)", "slope", "31): TypeError: it must give a number, got ndarray"),
+    (BEND, "raise ValueError('b')", "bend", "37): ValueError: b"),
+    (BEND, "return 1.0 / (s - s)", "bend", "37): ZeroDivisionError: float division by zero"),
+]
+
+
+@pytest.mark.parametrize(("line", "instead", "name", "why"), LOSS)
+def test_what_a_loss_gets_wrong(plugin, line: str, instead: str, name: str, why: str):
+    """Found by the same formula in plain Python, with numbers for which it fails."""
+    said = spoilt_kinds(plugin, line, instead)
+    where = r"for the prediction [-+.e0-9]+ and the target [-+.e0-9]+"
+    assert re.match(rf"loss huber: {name} failed {where} \({re.escape('mine.py:' + why)}", said), (
+        said
+    )
+
+
+def test_a_loss_that_only_the_compiler_refuses(plugin):
+    for wrong in ("float.fromhex('0x1')", "float(str(1.5))"):
+        said = spoilt_kinds(plugin, SLOPE, f"return {wrong}", engines=("simpy",))
+        assert re.match(r"loss huber: slopes can't be compiled \(mine\.py:3[13]\): ", said), said
+
+
+def test_a_loss_that_fails_inside_a_rule(plugin):
+    """Both are named: far from the data, where only the rule asks for slopes."""
+    far = f"if abs(s) > 1e20:\n            raise ValueError('far')\n        {SLOPE}"
+    own = plugin(OWN.replace(SLOPE, far))
+    how = {"task.loss": "huber", "algorithm.start": {"kind": "normal", "scale": 1e30}}
+    for engine in ("simpy", "compiled"):
+        plugins = load_plugins([own, EXAMPLES / "gradient_descent.py"])
+        file = EXAMPLES / "gradient_descent.yaml"
+        scenario = load_scenario(file, {**how, "engine": engine}, plugins=plugins)
+        with pytest.raises(SimulatorError) as caught:
+            run(scenario)
+        assert re.match(
+            r"rule gradient_descent: solve failed for agent 0 at 0 s \(gradient_descent\.py:\d+\): "
+            r"loss huber: slope failed for the prediction \S+ and the target \S+ \(mine\.py:34\): ",
+            str(caught.value),
+        ), str(caught.value)
+
+
+def spoilt_kinds(plugin, line: str, instead: str, engines=("simpy", "compiled")) -> str:
+    """What is said of docs/examples/own_kinds.py with another line."""
+    assert OWN.count(line) == 1
+    plugins = plugin(OWN.replace(line, instead))
+    found = set()
+    file = EXAMPLES / "own_kinds.yaml"
+    for engine in engines:
+        how = {"engine": engine, "stop.time": 1}
+        with pytest.raises(SimulatorError) as caught:
+            run(load_scenario(file, how, plugins=plugins))
+        found.add(str(caught.value))
+    (said,) = found
+    assert "\n" not in said
+    return said
+
+
+def test_draws_of_a_law_may_be_a_list(plugin):
+    plugins = load_plugins(plugin(OWN.replace(DRAW, "return [1] * size")))
+    network = {"latency": {"kind": "weibull", "mean": 1}}
+    results = [
+        run(build(MEANS, plugins=plugins, network=network, engine=engine))
+        for engine in ("simpy", "compiled")
+    ]
+    assert results[0].trace.equals(results[1].trace)
+
+
+def test_ctrl_c_is_not_taken_for_a_mistake_of_the_plugin(plugin):
+    """A signal that comes while a plugin's code runs stays what it is."""
+    text = OWN.replace(MADE, "import signal; signal.raise_signal(signal.SIGINT)\n        " + MADE)
+    scenario = load_scenario(EXAMPLES / "own_kinds.yaml", plugins=plugin(text))
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(scenario)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def test_a_metric_says_why_it_cannot_be_measured(plugin):
+    text = OWN.replace("[] if task.has_targets else", "")
+    with pytest.raises(ScenarioError, match=r"record\.metrics: worst_error needs task\.targets"):
+        load_scenario(EXAMPLES / "own_kinds.yaml", plugins=plugin(text))
+
+
+def test_a_metric_that_is_no_number_is_left_out_with_a_note(plugin):
+    plugins = plugin(OWN.replace(MEASURE, "return math.nan"))
+    scenario = load_scenario(EXAMPLES / "own_kinds.yaml", {"stop.time": 1}, plugins=plugins)
+    (note,) = run(scenario).summary["notes"]
+    assert note.startswith("not a number, and left out: worst_error (solitary), worst_error (sta")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("raise SystemExit(0)", r"21\): SystemExit: 0"),
+        (
+            "return None",
+            r"20\): TypeError: it must return a mapping of names to arrays .* NoneType",
+        ),
+        (
+            "return {'a': [1, 2]}",
+            r"20\): TypeError: 'a' must be a name with one entry for each of 12",
+        ),
+        ("s.models[:] = 7.0", r"21\): ValueError: assignment destination is read-only"),
+    ],
+)
+def test_what_columns_gets_wrong(plugin, answer: str, message: str):
+    path = plugin(MINE + f"\n    def columns(s, parameters):\n        {answer}\n")
+    for engine in ("simpy", "compiled"):
+        with pytest.raises(
+            SimulatorError, match=rf"^rule mine: columns failed \(mine\.py:{message}"
+        ):
+            mine(path, engine)
+
+
+@pytest.mark.parametrize(
+    ("function", "lines", "message"),
+    [
+        # No mistake in plain NumPy, and one in compiled code.
+        (
+            "solve",
+            ("s.models[i, 0] = 1.0 / (s.heard[i, 0] - s.heard[i, 0]) if i > 2 else 0.5",),
+            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:18\): FloatingPointError: ",
+        ),
+        # The state is another one when the call is made again.
+        (
+            "solve",
+            ("s.count[i] += 1.0", "s.heard[i, 0] += 1.0 / (s.count[i] - 3.0)"),
+            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code only, "
+            "probably a division by zero or an index out of range",
+        ),
+        (
+            "solve",
+            ("s.models[i, 0] = float(str(1.5))",),
+            r"rule mine: solve can't be compiled \(mine\.py:17\): ValueError: could not convert",
+        ),
+        (
+            "solve",
+            ("s.heard[i, 0] = 1e300 * 1e300",),
+            r"the model of agent \d+ is no longer finite .*; rule mine has changed it in solve "
+            r"\(mine\.py:17\)",
+        ),
+    ],
+)
+def test_what_shows_when_it_is_compiled(plugin, function: str, lines, message: str):
+    text = spoilt(function, *lines).replace("heard =", "count = per_agent()\n    heard =")
+    path = plugin(text)
+    for engine in ("simpy", "compiled"):
         with pytest.raises(SimulatorError, match=message):
-            run(build(LINEAR, plugins=plugins, task=task))
+            mine(path, engine)
 
 
 def test_parameters_of_other_types(plugin):

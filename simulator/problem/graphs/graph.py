@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
+from agents.blame import failed
 from agents.parameters import LEAST, MOST
 from simulator.errors import ScenarioError
 from simulator.problem.tables import listing, numbers
+from simulator.scenario.kinds import Graph
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,8 +69,9 @@ def mirror(W: csr_array) -> Ints:
     return np.asarray(positions.tocsc().data, dtype=np.int64)
 
 
-def check_weights(W: Any, n: int, kind: str) -> None:
+def check_weights(W: Any, n: int, graph: Graph) -> None:
     """Refuse what is not W as the engines rely on it, of a plugin's graph."""
+    who = f"graph {graph.kind}"
     good = (
         isinstance(W, csr_array)
         and W.shape == (n, n)
@@ -77,7 +80,8 @@ def check_weights(W: Any, n: int, kind: str) -> None:
     )
     if not good:
         what = f"a SciPy csr_array of floats with shape ({n}, {n}) and sorted indices"
-        raise ScenarioError(f"graph: {kind} must give {what}, as symmetric(n, i, j, weights) does")
+        what = f"it must give {what}, as symmetric(n, i, j, weights) does, got {type(W).__name__}"
+        raise ScenarioError(failed(who, graph.build, what))
     wrong = None
     if not (np.isfinite(W.data).all() and (W.data > 0).all()):
         wrong = "a weight that is not a finite number above 0"
@@ -86,7 +90,7 @@ def check_weights(W: Any, n: int, kind: str) -> None:
     elif (W != W.T).nnz:
         wrong = "weights that are not symmetric"
     if wrong:
-        raise ScenarioError(f"graph: {kind} has {wrong}")
+        raise ScenarioError(failed(who, graph.build, f"it gives {wrong}"))
 
 
 def connected_parts(W: csr_array, names: Sequence[str], allowed: bool) -> tuple[Ints, str | None]:
