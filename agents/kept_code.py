@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -25,8 +26,8 @@ from numba import config  # type: ignore[attr-defined, unused-ignore]
 #: Check every index in the engines and the built-in rules; plugins' are always checked.
 CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
 
-#: Folders of compiled code to keep.
-KEPT = 60
+#: Folders of compiled code to keep, and seconds for which one that was used may still be in use.
+KEPT, IN_USE = 60, 24 * 3600.0
 
 #: The sources that all compiled code depends on, below the folder of the packages.
 _COMMON = (
@@ -109,8 +110,9 @@ def cache_folder(content: bytes = b"") -> Path:
             os.utime(folder)  # the oldest are those that were not used for longest
         return folder
     folder.mkdir(exist_ok=True)
-    for old in sorted(root.iterdir(), key=_age)[:-KEPT]:
-        shutil.rmtree(old, ignore_errors=True)
+    for old in sorted(root.iterdir(), key=_used)[:-KEPT]:
+        if time.time() - _used(old) > IN_USE:
+            shutil.rmtree(old, ignore_errors=True)
     _announce()
     return folder
 
@@ -122,7 +124,8 @@ def _announce() -> None:
         print("compiling, once; this takes 10 to 30 s …", file=sys.stderr)
 
 
-def _age(path: Path) -> float:
+def _used(path: Path) -> float:
+    """When a folder was last used."""
     try:
         return path.stat().st_mtime
     except OSError:  # another process has just removed it

@@ -6,9 +6,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 
+from agents import kept_code
 from simulator.runs import result
 from simulator.runs.result import Result
 from simulator.runs.run import run
@@ -129,3 +131,15 @@ def test_kept_code_finds_its_own_functions_in_any_process(tmp_path):
         name, *slopes = told.split()
         assert name == "logistic"
         np.testing.assert_allclose([float(s) for s in slopes], logistic, rtol=1e-14)
+
+
+def test_compiled_code_that_may_be_in_use_is_not_cleared_away(tmp_path, monkeypatch):
+    """Of many folders the oldest go, but none that a process may still read from."""
+    monkeypatch.setattr(kept_code, "_cache_root", lambda: tmp_path)
+    monkeypatch.setattr(kept_code, "KEPT", 2)
+    for name, age in (("recent", 3600), ("old", 2 * kept_code.IN_USE), ("new", 0), ("newer", 0)):
+        (tmp_path / name).mkdir()
+        used = time.time() - age
+        os.utime(tmp_path / name, (used, used))
+    made = kept_code.cache_folder.__wrapped__(b"other")
+    assert {path.name for path in tmp_path.iterdir()} == {"recent", "new", "newer", made.name}

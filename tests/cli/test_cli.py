@@ -140,7 +140,11 @@ def test_json_and_quiet(tiny, here):
         (["run"], "SCENARIO"),
         (["nothing"], "nothing"),
         (["run", "tiny.yaml", "--out", "tiny.yaml"], "tiny.yaml"),
-        (["run", "tiny.yaml", "--set", "task.agents=2000000000"], "this machine has"),
+        (["run", "tiny.yaml", "--set", "task.agents=2000000000"], "2 GB are allowed"),
+        (
+            ["run", "tiny.yaml", "--set", "task.agents=2000000000", "--set", "graph={kind: knn}"],
+            "this machine has",
+        ),
         (["run", "tiny.yaml", "--set", "algorithm.start={kind: normal, scale: 1e308}"], "1e+100"),
     ],
 )

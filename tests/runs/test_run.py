@@ -39,9 +39,9 @@ def test_sample_zero_is_the_start_and_the_last_row_is_the_result():
 def test_by_default_there_are_200_samples_and_fewer_of_many_agents():
     assert len(run(build(MEANS, stop={"time": 10.0})).trace) == 201
     assert build(MEANS, stop={"time": 10.0}).sampling == (0.05, 0)
-    many = {"kind": "mean_estimation", "agents": 10**6}
-    assert build(MEANS, task=many, stop={"time": 10.0}).sampling == (0.5, 0)
-    assert build(MEANS, task=many, stop={"communications": 10**6}).sampling == (None, 50_000)
+    many = {"task__agents": 10**6, "graph": {"kind": "knn"}}
+    assert build(MEANS, **many, stop={"time": 10.0}).sampling == (0.5, 0)
+    assert build(MEANS, **many, stop={"communications": 10**6}).sampling == (None, 50_000)
 
 
 def test_samples_by_communications():

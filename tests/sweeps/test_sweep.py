@@ -180,7 +180,7 @@ def test_a_relative_target_is_left_to_the_run(tiny: Path):
 
 def test_a_plan_solves_no_problem(tiny: Path):
     """Not even one that is too large to be built: 4.5e8 edges."""
-    big = {"task.agents": [30_000], "graph.sigma": [100.0]}
+    big = {"task.agents": [30_000], "graph.sigma": [100.0], "graph.min_weight": [1e-9]}
     plan = make_plan(Request(tiny, big, seeds=3, target="distance=1%"))
     assert len(plan.runs) == 3
     with pytest.raises(ScenarioError, match="graph"):
