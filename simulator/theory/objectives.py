@@ -57,10 +57,15 @@ class Objective:
     def _squares(self, Theta: Floats, first: NDArray[np.intp], second: NDArray[np.intp]) -> Floats:
         """‖θ_i − θ_j‖² of each pair: in blocks, or memory would be what takes the time."""
         squares, block = np.empty(len(first)), max(1, CACHED // Theta.shape[1])
+        ends = np.empty((2, block, Theta.shape[1]))
         for start in range(0, len(first), block):
-            pairs = slice(start, start + block)
-            difference = Theta[first[pairs]] - Theta[second[pairs]]
-            np.einsum("ep,ep->e", difference, difference, out=squares[pairs])
+            pairs = slice(start, min(start + block, len(first)))
+            one, other = ends[:, : pairs.stop - start]
+            # All numbers are in range; "raise", the default, would go through a copy.
+            np.take(Theta, first[pairs], axis=0, out=one, mode="clip")
+            np.take(Theta, second[pairs], axis=0, out=other, mode="clip")
+            one -= other
+            np.einsum("ep,ep->e", one, one, out=squares[pairs])
         return squares
 
 

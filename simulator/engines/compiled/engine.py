@@ -68,6 +68,7 @@ class CompiledEngine:
         self.run = np.zeros(1, LAYOUT)
         self.arrays: dict[str, NDArray[Any]] = {}
         run = self.run
+        run["here"] = run.ctypes.data
         run["n"], run["p"], run["edge_count"] = n, setup.problem.p, edges
         run["hello"] = config.algorithm.start == "hello"
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
@@ -129,7 +130,7 @@ class CompiledEngine:
             presence, hello = setup.presence, bool(run["hello"][0]) and not self._synchronous
             run["living"], run["forgets"] = True, presence.forget
             if not self._synchronous:
-                run["switch"], run["here"] = address_of(gossip.switched), run.ctypes.data
+                run["switch"] = address_of(gossip.switched)
             self._keep("lives", make_lives(setup, hello), LIFE, (n,))
             run["traced"], run["switch_count"] = presence.laws is None, len(presence.times)
             self._keep("switch_times", presence.times, float, presence.times.shape)
@@ -191,6 +192,8 @@ class CompiledEngine:
         run["same_for_all"] = rule.same_for_all
         table = foresight.rule_arrays(run, self.rule)
         self._keep("rule_arrays", table, np.int64, table.shape)
+        if run["large"][0] and not self._synchronous:
+            run["foresee"] = address_of(foresight.foreseen)
         shape = self.rule.models.shape
         self._keep("models", self.rule.models, float, shape)
         if self._synchronous:

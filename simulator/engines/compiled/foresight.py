@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import kernel
+from agents.compiling import FINE, kernel
+from agents.intrinsics import array_at
 from agents.running import RunningRule
 from simulator.engines.compiled.draws import PEERS, upcoming
 from simulator.engines.compiled.memory import ask, view
 from simulator.engines.compiled.messages import SLOT, slot_of
 from simulator.engines.compiled.queue import ARRIVAL, ENTRY, KINDS, TICK
-from simulator.engines.compiled.world import AGENT, EDGE, agent_of, choose
+from simulator.engines.compiled.world import AGENT, EDGE, LAYOUT, agent_of, choose
 
 #: Bytes of agents and links that a processor has close at hand; fewer, and asking is wasted time.
 CACHE = 2**20
@@ -36,6 +37,12 @@ def rule_arrays(run: NDArray[Any], rule: RunningRule) -> NDArray[np.int64]:
     run["rule_array_count"] = len(kept)
     rows = [(array.ctypes.data, array.strides[0], links) for array, links in kept]
     return np.array(rows, np.int64).ravel()
+
+
+def foreseen(here: int, _i: int, _k: int, _a: int, _b: int) -> int:
+    """``foresee`` behind a pointer: compiled only where a run is large."""
+    foresee(array_at(here, 1, LAYOUT)[0])
+    return FINE
 
 
 @kernel

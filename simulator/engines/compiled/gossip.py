@@ -11,7 +11,6 @@ from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.events import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
-from simulator.engines.compiled.foresight import foresee
 from simulator.engines.compiled.living import renew, switch
 from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of
 from simulator.engines.compiled.outcomes import (
@@ -92,8 +91,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return TIME_IS_UP
         else:
             item = pop(run)
-            if run.large:
-                foresee(run)
+            if run.foresee != 0:
+                invoke(run.foresee, run.here, 0, 0, 0, 0)
             kind, index = item % KINDS, item // KINDS
             if kind == ARRIVAL:
                 _arrive(run, index)

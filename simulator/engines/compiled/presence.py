@@ -33,9 +33,8 @@ LIFE = np.dtype(
 FIELDS: Fields = [
     ("living", np.bool_),
     ("forgets", np.bool_),
-    #: In gossip: the function that lets agents come and go, and the address of this record for it.
+    #: In gossip: the function that lets agents come and go.
     ("switch", ADDRESS),
-    ("here", ADDRESS),
     ("lives", ADDRESS),
     #: The times of a trace's switches, agent by agent; where there is none, stays are drawn.
     ("traced", np.bool_),

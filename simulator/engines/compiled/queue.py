@@ -32,8 +32,10 @@ FIELDS: Fields = [
     #: How many entries are in use, and how many events have ever been scheduled.
     ("size", np.int64),
     ("scheduled", np.int64),
-    #: Does the run have more than the processor's cache holds?  See ``foresight``.
+    #: Does the run have more than the processor's cache holds?  Then, in gossip, the function of
+    #: ``foresight``.
     ("large", np.bool_),
+    ("foresee", ADDRESS),
 ]
 
 

@@ -60,6 +60,8 @@ FIELDS: Fields = [
     *messages.FIELDS,
     *events.FIELDS,
     *presence.FIELDS,
+    #: The address of this record, for functions behind pointers.
+    ("here", ADDRESS),
     ("edge_count", np.int64),
     ("agents", ADDRESS),
     ("edges", ADDRESS),
