@@ -233,12 +233,14 @@ def _multiplier_step(
     for the zero of φ's monotone derivative along each direction.
     """
     m, p = Z.shape
-    old = dual.copy()
-    residual = np.empty(m)
-    rates = np.empty(m)
+    old, weights, residual, rates = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     free = np.empty(m, np.int64)
+    gradient, direction = np.empty(p), np.empty(p)
+    for k in range(m):
+        old[k], weights[k] = dual[k], penalty
     for _ in range(MULTIPLIER_LIMIT):
-        gradient = a * (theta - v)
+        for j in range(p):
+            gradient[j] = a * (theta[j] - v[j])
         size = a * (math.sqrt(dot(theta, theta)) + math.sqrt(dot(v, v)))
         f = 0
         for k in range(m):
@@ -252,7 +254,7 @@ def _multiplier_step(
             size += abs(dual[k]) * math.sqrt(dot_row(Z, k, Z[k]))
         if math.sqrt(dot(gradient, gradient)) <= TOLERANCE * size:
             break
-        direction = -solve_shifted(Z, free[:f], np.full(f, penalty), a, gradient)
+        newton_direction(Z, free[:f], weights, a, gradient, direction)
         for k in range(m):
             rates[k] = dot_row(Z, k, direction)
         descent = dot(gradient, direction)
@@ -271,16 +273,22 @@ def _multiplier_step(
             else:
                 break
             step = 0.5 * (lower + upper)
-        theta += step * direction
+        for j in range(p):
+            theta[j] += step * direction[j]
     combine(Z, a, v, dual, theta)
 
 
 @kernel
-def solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient: Floats) -> Floats:
-    """(a I + Σ_k w_k z_k z_kᵀ)⁻¹ gradient over the given rows, in the smaller of the two spaces."""
+def newton_direction(
+    Z: Floats, rows: Indices, weights: Floats, a: float, gradient: Floats, out: Floats
+) -> None:
+    """out ← −(a I + Σ_k w_k z_k z_kᵀ)⁻¹ gradient over the given rows, in the smaller space.
+
+    Plain loops: an array expression takes half a second to compile.
+    """
     f, p = len(rows), len(gradient)
-    if f == 0:
-        return gradient / a
+    for j in range(p):
+        out[j] = -gradient[j]
     if p <= f:
         matrix = np.zeros((p, p))
         for k in range(f):
@@ -290,25 +298,24 @@ def solve_shifted(Z: Floats, rows: Indices, weights: Floats, a: float, gradient:
                     matrix[i, j] += weights[k] * z[i] * z[j]
         for i in range(p):
             matrix[i, i] += a
-        result = gradient.copy()
-        _solve_positive(matrix, result)
-        return result
+        _solve_positive(matrix, out)
+        return
     # Woodbury's identity, scaled by the roots of the weights, which may be zero.
     matrix = np.empty((f, f))
     scaled = np.empty(f)
     for k in range(f):
-        scaled[k] = math.sqrt(weights[k]) * dot_row(Z, rows[k], gradient)
+        scaled[k] = math.sqrt(weights[k]) * dot_row(Z, rows[k], out)
         for other in range(k + 1):
             weight = math.sqrt(weights[k] * weights[other])
             matrix[k, other] = weight * dot_row(Z, rows[k], Z[rows[other]])
             matrix[other, k] = matrix[k, other]
         matrix[k, k] += a
     _solve_positive(matrix, scaled)
-    result = gradient.copy()
     for k in range(f):
         for j in range(p):
-            result[j] -= math.sqrt(weights[k]) * scaled[k] * Z[rows[k], j]
-    return result / a
+            out[j] -= math.sqrt(weights[k]) * scaled[k] * Z[rows[k], j]
+    for j in range(p):
+        out[j] /= a
 
 
 @kernel

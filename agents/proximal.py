@@ -16,7 +16,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from agents.box import TOLERANCE, combine, dot, dot_row, prox_box, solve_shifted
+from agents.box import TOLERANCE, combine, dot, dot_row, newton_direction, prox_box
 from agents.compiling import FAILED, inlined, kernel
 from agents.intrinsics import invoke
 
@@ -75,9 +75,11 @@ def prox_newton(
     rows = np.arange(m)
     weights, predictions, rates = np.empty(m), np.empty(m), np.empty(m)
     ahead, there = np.empty(m), np.empty(m)
+    gradient, direction = np.empty(len(theta)), np.empty(len(theta))
     combine(X, a, v, dual, theta)
     for _ in range(NEWTON_LIMIT):
-        gradient = a * (theta - v)
+        for j in range(len(theta)):
+            gradient[j] = a * (theta[j] - v[j])
         size = a * (math.sqrt(dot(theta, theta)) + math.sqrt(dot(v, v)))
         for k in range(m):
             predictions[k] = dot_row(X, k, theta)
@@ -91,7 +93,7 @@ def prox_newton(
             size += abs(dual[k]) * math.sqrt(dot_row(X, k, X[k]))
         if math.sqrt(dot(gradient, gradient)) <= TOLERANCE * size:
             return True
-        direction = -solve_shifted(X, rows, weights, a, gradient)
+        newton_direction(X, rows, weights, a, gradient, direction)
         for k in range(m):
             rates[k] = dot_row(X, k, direction)
         descent = dot(gradient, direction)
@@ -108,7 +110,8 @@ def prox_newton(
             if derivative <= -0.5 * descent:
                 break
             step *= 0.5
-        theta += step * direction
+        for j in range(len(theta)):
+            theta[j] += step * direction[j]
     return False
 
 
