@@ -23,6 +23,7 @@ from simulator.engines.compiled.queue import ARRIVAL, ENTRY, KINDS, TICK
 from simulator.engines.compiled.world import AGENT, EDGE, LAYOUT, agent_of, choose
 
 #: Bytes of agents and links that a processor has close at hand; fewer, and asking is wasted time.
+#: Long vectors do not count: they come in whole lines anyway.
 CACHE = 2**20
 SLOT_BYTES, AGENT_BYTES, EDGE_BYTES = SLOT.itemsize, AGENT.itemsize, EDGE.itemsize
 #: How many of the next events, as the queue stands, are looked at: the root and its children.
@@ -32,8 +33,7 @@ NEXT = 5
 def rule_arrays(run: NDArray[Any], rule: RunningRule) -> NDArray[np.int64]:
     """The table of the rule's arrays; the record learns whether the run is a large one."""
     kept = rule.kept()
-    state = sum(array.nbytes for array, _ in kept)
-    run["large"] = state + AGENT_BYTES * run["n"] + EDGE_BYTES * run["edge_count"] > CACHE
+    run["large"] = AGENT_BYTES * run["n"] + EDGE_BYTES * run["edge_count"] > CACHE
     run["rule_array_count"] = len(kept)
     rows = [(array.ctypes.data, array.strides[0], links) for array, links in kept]
     return np.array(rows, np.int64).ravel()
