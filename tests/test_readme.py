@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from reproduction.__main__ import commands as reproduction
 from simulator.cli.commands import commands
 from tests.conftest import ROOT
 
@@ -16,7 +17,7 @@ COMMANDS = [
     line.split("  #")[0].strip()
     for block in BLOCKS
     for line in block.splitlines()
-    if line.startswith("python -m simulator")
+    if line.startswith(("python -m simulator", "python -m reproduction"))
 ]
 
 
@@ -29,12 +30,13 @@ def test_commands(command, tmp_path, monkeypatch):
         for word in words[3:]
         for path in (sorted(ROOT.glob(word)) if "*" in word else [word])
     ]
-    if words[3] in ("run", "sweep", "compare", "reproduce"):
+    if words[2] == "reproduction" or words[3] in ("run", "sweep", "compare"):
         arguments += ["--out", str(tmp_path)]
     if words[3] in ("run", "sweep", "compare"):
         arguments += ["--set", "engine=compiled"]
     monkeypatch.chdir(ROOT)
-    assert not commands.main(arguments, standalone_mode=False)
+    program = reproduction if words[2] == "reproduction" else commands
+    assert not program.main(arguments, standalone_mode=False)
 
 
 def test_there_are_commands():
