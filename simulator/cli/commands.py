@@ -76,7 +76,6 @@ def commands(debug: bool) -> None:
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
       python -m simulator report results/moons-17fc246b --open
-      python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
     options.debugging = debug
