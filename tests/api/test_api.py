@@ -34,6 +34,7 @@ TINY = {
     "algorithm": {"alpha": 0.8},
     "stop": {"time": 5},
 }
+SLOW = {**TINY, "network": {"latency": "50 ms"}, "stop": {"time": 100}}
 
 
 def points(rng: np.random.Generator) -> pd.DataFrame:
@@ -73,8 +74,7 @@ def swept(folder) -> Sweep:
 
 @pytest.fixture(scope="module")
 def compared(folder) -> Comparison:
-    slow = {**TINY, "network": {"latency": "50 ms"}, "stop": {"time": 100}}
-    return compare(slow, seeds=2, target="distance=30%", jobs=1, out=folder, figures=False)
+    return compare(SLOW, seeds=2, target="distance=30%", jobs=1, out=folder, figures=False)
 
 
 # --- what is given --------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_what_is_no_scenario():
 )
 def test_arguments_that_make_no_sense_are_named(how, message, tmp_path):
     with pytest.raises(SimulatorError) as error:
-        compare(TINY, **{"jobs": 1, "out": tmp_path / "results", **how})
+        compare(SLOW, **{"jobs": 1, "out": tmp_path / "results", **how})
     assert message in str(error.value)
     assert not (tmp_path / "results").exists()
 
@@ -141,7 +141,7 @@ def test_paths_that_are_none(tmp_path):
             load(None)
     file = tmp_path / "a_file"
     file.write_text("")
-    with pytest.raises(SimulatorError, match="out: .*a_file is not a folder"):
+    with pytest.raises(SimulatorError, match=r"out: .*a_file is not a folder"):
         results(file)
 
 

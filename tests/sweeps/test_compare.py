@@ -494,7 +494,7 @@ def test_a_held_out_seed_that_fails_counts_for_no_value(tiny: Path):
         bad = [first[run.values["value"]] == run.scenario.seed for run in plan.runs]
         return replace(done, failures={n: "it broke" for n, why in enumerate(bad) if why})
 
-    with pytest.raises(SimulatorError, match="nothing can be taken.*it broke"):
+    with pytest.raises(SimulatorError, match=r"nothing can be taken.*it broke"):
         tune(request, None, store, each_somewhere)
 
 
