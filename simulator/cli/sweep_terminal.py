@@ -246,7 +246,8 @@ def _interval(value: float, low: float, high: float) -> str:
     """``8.84 (2.1 … 37)``, where there is an interval."""
     if not np.isfinite(high - low):
         return number(value)
-    return f"{number(value, 3)} ({number(low, 2)} … {number(high, 2)})"
+    ends = (number(end, 2 if abs(end) < 100 else 3) for end in (low, high))
+    return f"{number(value, 3)} ({' … '.join(ends)})"
 
 
 def _close(

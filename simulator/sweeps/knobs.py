@@ -224,7 +224,7 @@ def tune(
     for number, cell in enumerate(knobs.cells):
         if cell not in chosen:
             own = [knobs.cells[run.combination] == cell for run in knobs.plan.runs]
-            why = runs["reason"][own & (runs["status"] == "failed")].iloc[0]
+            why = runs["reason"][np.array(own) & (runs["status"] == "failed")].iloc[0]
             raise SimulatorError(
                 f"{_place(knobs, number)}: nothing can be taken: each value failed on some of the "
                 f"held-out seeds that another survived: {why}"
