@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from simulator.problem.problem import Floats
 
 #: Raised whenever numbers change, so that old results are not taken for new ones.
-RESULTS_VERSION = 5
+RESULTS_VERSION = 6
 #: The layout of a result's folder.
 SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
