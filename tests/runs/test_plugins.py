@@ -82,7 +82,7 @@ def mine(path: Path, engine: str = "simpy"):
 
 
 # --- the examples -------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds"])
+@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds", "squared_hinge"])
 def test_the_examples_give_equal_traces_on_both_engines(name: str):
     """The same events, and the same numbers but for the order of sums in the metrics."""
     file, plugins = EXAMPLES / f"{name}.yaml", load_plugins(EXAMPLES / f"{name}.py")
