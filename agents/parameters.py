@@ -53,8 +53,8 @@ class Strict(BaseModel):
 
 def numbers_of(model: type[Strict]) -> dict[str, type]:
     """The keys that are numbers, in their order, with their types: what compiled code knows."""
-    keys = model.model_fields.items()
-    return {name: key.annotation for name, key in keys if key.annotation in (int, float, bool)}
+    types: dict[str, Any] = {name: key.annotation for name, key in model.model_fields.items()}
+    return {name: kind for name, kind in types.items() if kind in (int, float, bool)}
 
 
 def _text_below(model: type, attribute: str) -> str:
