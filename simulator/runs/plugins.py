@@ -116,8 +116,6 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
         family = _family(reference)
         if family is None:
             raise SimulatorError(f"--plugin {name}: not a subclass of {_bases()}")
-        if getattr(sys.modules.get(reference.__module__), "__file__", None) is None:
-            kept_code.SOURCES[reference.__module__] = _typed_in(reference)
         sources = {f"{name}.class": kept_code.source_of(reference)}
         return [(family, reference)], sources
     module, sources = (
@@ -139,28 +137,6 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
             f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"
         )
     return classes, sources
-
-
-def _typed_in(thing: type) -> bytes:
-    """What stands for the source of a class of a notebook: its code, and what that names there.
-
-    A function or a number of another cell may have changed since, and compiled code must follow.
-    """
-    own = vars(sys.modules[thing.__module__])
-    waiting: list[Any] = [*vars(thing).items()]
-    seen, parts = set[str](), list[Any]([thing.__qualname__])
-    while waiting:
-        name, value = waiting.pop()
-        function = getattr(value, "py_func", value)  # of what @numba.njit made
-        code = getattr(function, "__code__", None)
-        if code is not None and getattr(function, "__module__", "") == thing.__module__:
-            parts.append((name, code.co_code, code.co_consts, code.co_names))
-            new = [other for other in code.co_names if other in own and other not in seen]
-            seen.update(new)
-            waiting += [(other, own[other]) for other in new]
-        elif isinstance(value, bool | int | float | str | tuple):
-            parts.append((name, value))
-    return repr(parts).encode()
 
 
 def _bases() -> str:
