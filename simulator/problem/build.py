@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
 from simulator.problem.problem import Problem

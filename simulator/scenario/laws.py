@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, model_validator
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.machine import require_readable
