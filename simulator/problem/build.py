@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts

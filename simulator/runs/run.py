@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from agents.compiling import JIT
+from agents.machinery.compiling import JIT
 from agents.running import changed_by
 from simulator.engines.events import Sink
 from simulator.engines.reference.engine import SimpyEngine

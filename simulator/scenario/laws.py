@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.scenario.cells import held_by, numbers, read_cells, read_text, without_comments
