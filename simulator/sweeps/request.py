@@ -30,7 +30,7 @@ from typing import Any
 
 import yaml
 
-from agents.compiling import JIT
+from agents.machinery.compiling import JIT
 from simulator.errors import ScenarioError
 from simulator.scenario.choice import kind_of
 from simulator.scenario.files import Source, read_scenario_text, read_source
