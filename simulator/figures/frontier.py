@@ -97,7 +97,7 @@ def costs_axes(axis: Any, points: pd.DataFrame, room: float) -> None:
     axis.set_yscale("log")
     for (cost, text), (side, limit, formatter) in zip(_COSTS.items(), sides, strict=True):
         low, high = float(shown[cost].min()), float(shown[cost].max())
-        margin = 1.3 * (high / low) ** 0.12  # for labels
+        margin = 1.5 * (high / low) ** 0.12  # for labels
         limit(low / margin, high * margin)
         side.set_major_locator(LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
         side.set_major_formatter(formatter)
@@ -160,7 +160,8 @@ def write_values(figure: Figure, lines: list[tuple[Any, pd.DataFrame, int]]) -> 
     for axis, points, number in lines:
         for text, place in _labels(points):
             note = axis.annotate(text, place, (0, 0), textcoords="offset points", fontsize=6.5)
-            note.set(ha="center", va="center", color=_marks(number)["color"], in_layout=False)
+            note.set(ha="center", va="center", color=_marks(number)["color"], zorder=4)
+            note.set_in_layout(False)
             room = axis.bbox, written[axis], ink[axis], figure.dpi / 72
             found = _place_for(note.get_window_extent(), _RIGHT if number == 0 else _LEFT, *room)
             if found is None:
