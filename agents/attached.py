@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agents import compiling, kept_code, proximal
 from agents.blame import RAISED, CodeError, failed, frames_in, is_signal, told
 from agents.losses.loss import curvatures, design
+from agents.parameters import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +99,7 @@ _FORMULAS = {"values": "value", "slopes": "slope", "bends": "bend"}
 def _formulas_of(loss: type[Loss]) -> compiling.Functions:
     """The formulas of a loss's class, ready to be compiled."""
     kind, wrap = str(loss.model_fields["kind"].default), compiling.wrap_for(loss)
-    fields = [n for n, field in loss.model_fields.items() if field.annotation in (int, float)]
+    fields = list(numbers_of(loss))
     parameters = ", ".join([*(f"s.constants[{k}]" for k in range(len(fields))), "0.0"])
     pairs = "floats(k, i), floats(a, i), floats(b, i)"
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.parameters import Strict
+from agents.parameters import Strict, numbers_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -50,7 +50,7 @@ class Loss(Strict):
 
     # --- what a loss states; ``self`` has the parameters, and in compiled code nothing else -------
     def value(self, s: float, y: float) -> float:
-        """ℓ(s, y)."""
+        """ℓ(s, y), of one prediction s = x·θ and its target y; two numbers, and one comes back."""
         raise NotImplementedError
 
     def slope(self, s: float, y: float) -> float:
@@ -62,20 +62,39 @@ class Loss(Strict):
         raise NotImplementedError
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
-        """The fields of ``agents.attached.Data`` that this step needs beside points and targets."""
+        """The fields of ``agents.attached.Data`` that this step needs beside points and targets.
+
+        Parameters
+        ----------
+        X, y
+            The points (M, p) and targets (M,) of all agents, end to end.
+        offsets
+            Agent i's are ``offsets[i] … offsets[i + 1] − 1``; (n + 1,).
+        a, b
+            The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ), (n,).
+        """
         raise NotImplementedError
 
     def fit_all(self, X: Floats | None, y: Floats, offsets: Indices, ridge: float) -> Floats:
         """The solitary models (n, p) of n agents whose points lie end to end; 0 without points.
 
-        They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.
+        They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.  That is 0 only
+        where every L_i has one minimiser.
         """
         from agents.attached import Attached
 
         n = len(offsets) - 1
+        if ridge == 0.0:
+            self._require_one_minimiser(design(X, y), offsets)
         data = Attached(self, X, y, offsets, np.full(n, ridge), np.ones(n))
+        data.data.dual[:] = 0.0  # from θ = 0: other duals lie as far away as the ridge is small
         models = np.zeros((n, data.data.p))
         unfinished = data.prox_all(np.zeros(data.data.p), models)
+        if unfinished and ridge == 0.0:
+            raise ValueError(
+                f"the {self.kind} fit of {unfinished} agents has no minimum without a ridge; "
+                "task.ridge must be above 0"
+            )
         if unfinished:
             raise ValueError(
                 f"the {self.kind} fit of {unfinished} agents did not reach its accuracy; "
@@ -83,11 +102,24 @@ class Loss(Strict):
             )
         return models
 
+    def _require_one_minimiser(self, X: Floats, offsets: Indices) -> None:
+        """Raise ValueError where a fit without a ridge is not unique, by its points alone."""
+        ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        parts = [X[low:high] for low, high in ranges if high > low]
+        kinks = isinstance(self, Kinked)
+        few = sum(kinks or np.linalg.matrix_rank(part) < X.shape[1] for part in parts)
+        if few:
+            raise ValueError(
+                f"the {self.kind} fit of {few} agents is not unique without a ridge: "
+                f"{'it has kinks' if kinks else 'they have too few independent points'}; "
+                "task.ridge must be above 0"
+            )
+
     # --- what follows -----------------------------------------------------------------------------
     @property
     def constants(self) -> dict[str, float]:
-        """The parameters that are numbers."""
-        return {k: float(v) for k, v in self if isinstance(v, int | float)}
+        """The parameters that are numbers, as compiled formulas have them."""
+        return {name: float(getattr(self, name)) for name in numbers_of(type(self))}
 
     def values(self, s: Floats, y: Floats) -> Floats:
         """ℓ(s, y), elementwise."""
@@ -144,7 +176,7 @@ class Kinked(Loss):
     low: ClassVar[float] = 0.0
 
     def boxed(self, X: Floats | None, y: Floats) -> tuple[Floats, Floats]:
-        """z (m, p) and t (m,)."""
+        """z (m, p) and t (m,) for points X (m, p), None without features, and targets y (m,)."""
         raise NotImplementedError
 
     def bend(self, s: float, y: float) -> float:

@@ -208,6 +208,21 @@ def test_everything_at_once(kind, mode, forget, tmp_path):
     assert assert_as_simulated(scenario_of(kind, mode, **changes)).count["miss"] > 0
 
 
+@pytest.mark.parametrize(
+    ("start", "mode"), [("hello", "async"), ("known", "async"), ("known", "sync")]
+)
+@pytest.mark.parametrize("kind", ["mp", "admm"])
+def test_who_comes_on_for_the_first_time_forgets_nothing(kind, start, mode, tmp_path):
+    """Copies known from the start stay, and the neighbours' hellos, under way, are no old ones."""
+    (tmp_path / "trace.csv").write_text("agent,time,state\n0,0,off\n0,0.5,on\n")
+    traced = {"kind": "trace", "file": str(tmp_path / "trace.csv"), "forget": True}
+    changes = {"network": {"latency": 1.0}, "clock": {"rate": 0.1}, "stop": {"time": 3.0}}
+    changes |= {"availability": traced, "algorithm": {"start": start}, "seed": 1}
+    count = assert_as_simulated(scenario_of(kind, mode, LINEAR, **changes)).count
+    assert count["deliver"] > 0
+    assert count["stale"] == 0
+
+
 @pytest.mark.parametrize("kind", ["mp", "admm", "wandering_tell"])
 @pytest.mark.parametrize("start", ["known", "mp", {"kind": "mp", "alpha": 0.7}, "hello"], ids=str)
 def test_starts(kind, start):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import signal
@@ -81,7 +82,7 @@ def mine(path: Path, engine: str = "simpy"):
 
 
 # --- the examples -------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds"])
+@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds", "squared_hinge"])
 def test_the_examples_give_equal_traces_on_both_engines(name: str):
     """The same events, and the same numbers but for the order of sums in the metrics."""
     file, plugins = EXAMPLES / f"{name}.yaml", load_plugins(EXAMPLES / f"{name}.py")
@@ -250,7 +251,10 @@ BAD = {
         "heard =", "protocol = 'average'\n    heard ="
     ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
     MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
-    PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "write its own tell",
+    PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "a tell of its own",
+    MINE.replace(
+        "heard =", "vectors, protocol = 2, 'tell'\n    heard ="
+    ): "protocol is 'tell', which takes messages of one vector, not of 2; allowed: 'answer, then",
     MINE.replace("heard", "models"): "the name of the array 'models' is taken",
     MINE.replace(
         "heard =", "class Parameters(Rule.Parameters):\n        n: int = 3\n\n    heard ="
@@ -346,6 +350,42 @@ def test_a_helper_file_that_changes_is_read_again_and_changes_the_hash(plugin):
         np.testing.assert_array_equal(simpy, compiled)
     assert not np.array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][0], mine(plugin(MINE, "plain.py")).models)
+
+
+def test_a_plugin_of_several_files_runs_everywhere(tmp_path: Path, monkeypatch):
+    """In this process, in others, and where a file beside it was imported before."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    for folder, share in ((home, 0.5), (other, 0.25)):
+        folder.mkdir()
+        helper = (
+            "from murmuration_test_constants import SHARE\n\n\ndef share():\n    return SHARE\n"
+        )
+        (folder / "murmuration_test_helper.py").write_text(helper)
+        (folder / "murmuration_test_constants.py").write_text(f"SHARE = {share}\n")
+        text = "from murmuration_test_helper import share\n" + MINE.replace(
+            "0.5 * (", "HALF * ("
+        ).replace("class Mine", "HALF = share()\n\n\nclass Mine")
+        (folder / "mine.py").write_text(text)
+    (home / "tiny.yaml").write_text(TINY)
+    monkeypatch.syspath_prepend(str(home))
+    importlib.import_module("murmuration_test_helper")
+    hashes = set()
+    for jobs in (1, 2):
+        swept = sweep(
+            home / "tiny.yaml",
+            {"seed": [0, 1, 2]},
+            plugins=home / "mine.py",
+            jobs=jobs,
+            out=tmp_path / f"results{jobs}",
+        )
+        assert swept.failed == 0
+        hashes.add(frozenset(path.name for path in (tmp_path / f"results{jobs}").rglob("*-*")))
+    assert len(hashes) == 1
+    models = [mine(folder / "mine.py").models for folder in (home, other, home)]
+    np.testing.assert_array_equal(models[0], models[2])
+    assert not np.array_equal(models[0], models[1])
+    for name in ("murmuration_test_helper", "murmuration_test_constants"):
+        sys.modules.pop(name, None)
 
 
 # --- what a rule gets wrong -----------------------------------------------------------------------
@@ -697,6 +737,23 @@ def test_what_columns_gets_wrong(plugin, answer: str, message: str):
             mine(path, engine)
 
 
+def test_nothing_is_called_after_a_failure(plugin):
+    """A tell and an absorb of the same event would change what the failure was about."""
+    text = spoilt("solve", "if s.times[i] == 2.0:", "    raise ValueError('twice')")
+    text = text.replace(
+        "heard =", "times = per_agent()\n    protocol = 'solve, then answer'\n    heard ="
+    )
+    text = text.replace(
+        "s.heard[i, x] = received[x]", "s.heard[i, x] = received[x]\n        s.times[i] += 1.0"
+    )
+    path, messages = plugin(text), set()
+    for engine in ("simpy", "compiled"):
+        with pytest.raises(SimulatorError, match=r"mine\.py:\d+\): ValueError: twice") as failed:
+            mine(path, engine)
+        messages.add(str(failed.value))
+    assert len(messages) == 1
+
+
 @pytest.mark.parametrize(
     ("function", "lines", "message"),
     [
@@ -710,8 +767,8 @@ def test_what_columns_gets_wrong(plugin, answer: str, message: str):
         (
             "solve",
             ("s.count[i] += 1.0", "s.heard[i, 0] += 1.0 / (s.count[i] - 3.0)"),
-            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code only, "
-            "probably a division by zero or an index out of range",
+            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code, and not "
+            "when called again in Python: a division by zero, an index out of range, or what ",
         ),
         (
             "solve",

@@ -161,7 +161,8 @@ def _switch(run: Any, i: int) -> None:
     if life.waits:
         life.waits = False
         push(run, run.now, BEGIN, i)
-    life.returned = run.forgets
+    life.returned = run.forgets and not life.new
+    life.new = False
     run.several_returned = run.returned_at == run.now
     if not run.several_returned:
         run.returned_at = run.now

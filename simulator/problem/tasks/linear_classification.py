@@ -10,7 +10,7 @@ from pydantic import Field
 
 from agents.losses.hinge import Hinge
 from agents.losses.loss import Loss
-from agents.parameters import MOST_INDEX, Count, Index, Positive, Probability
+from agents.parameters import MOST_INDEX, Count, Index, NonNegative, Probability
 from simulator.machine import require_memory
 from simulator.problem.problem import DataSets, offsets_of
 from simulator.problem.tasks.task import Ints, Material, Samples, UniformCount, kind_by_default
@@ -42,9 +42,9 @@ class LinearClassification(Task):
     """Test labels are flipped too: "drawn from the same distribution as the training set"."""
     loss: Loss = Hinge()
     """The agents' loss."""
-    ridge: Positive = 0.01
+    ridge: NonNegative = 0.01
     """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
-    on one scenario, need none."""
+    on one scenario, need none.  0 is possible where every agent's fit is unique without it."""
 
     @property
     def count(self) -> int:
