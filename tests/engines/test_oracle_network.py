@@ -199,6 +199,7 @@ def test_everything_at_once(kind, mode, forget, tmp_path):
     clock, seed = {"rate": 4.0, "peers": "weighted"}, 9
     changes = {"clock": clock, "compute": {"time": {**EXPONENTIAL, "per_agent": PARETO}}}
     changes |= {"availability": {**CHURN, "forget": forget}, "network": BUSY, "seed": seed}
+    changes |= {"stop": {"time": 12.0}}
     count = assert_as_simulated(scenario_of(kind, mode, **changes)).count
     assert all(count[what] > 0 for what in ("deliver", "drop", "miss", "stale", "switch", "solve"))
     assert (count["skip"] > 0) == (mode == "async")
@@ -223,12 +224,12 @@ def test_who_comes_on_for_the_first_time_forgets_nothing(kind, start, mode, tmp_
     assert count["stale"] == 0
 
 
-@pytest.mark.parametrize("kind", ["mp", "admm", "wandering_tell"])
-@pytest.mark.parametrize("start", ["known", "mp", {"kind": "mp", "alpha": 0.7}, "hello"], ids=str)
+STARTS = [(kind, start) for kind in ("mp", "admm", "wandering_tell") for start in RULES[kind][2]]
+
+
+@pytest.mark.parametrize(("kind", "start"), STARTS, ids=str)
 def test_starts(kind, start):
     """Weighted peers, clocks of unequal rates; some hellos come after the first exchange."""
-    if start not in ("own", *RULES[kind][2]):
-        pytest.skip("it has no such start")
     clock = {"rate": {"kind": "lognormal", "mean": 3.0, "sigma": 1.0}, "peers": "weighted"}
     network = {"latency": {"kind": "exponential", "mean": 0.8}, "drop": 0.2}
     changes = {"clock": clock, "network": network, "algorithm": {"start": start}}
@@ -265,13 +266,13 @@ FIELD = {
 }
 
 
-@pytest.mark.parametrize("mode", BOTH)
-@pytest.mark.parametrize("case", FIELD.values(), ids=FIELD)
+CASES = [(case, mode) for case, (kind, _, _) in FIELD.items() for mode in RULES[kind][1]]
+
+
+@pytest.mark.parametrize(("case", "mode"), CASES)
 def test_losses_and_keys_of_rules(case, mode):
     """Their own recursions, with delay, loss and computing time."""
-    kind, algorithm, loss = case
-    if mode not in RULES[kind][1]:
-        pytest.skip("it has the other mode only")
+    kind, algorithm, loss = FIELD[case]
     network = {"latency": {"kind": "exponential", "mean": 0.5}, "drop": 0.3}
     changes = {"network": network, "compute": {"time": 0.1}, "clock": {"rate": 2.0}, "seed": 8}
     scenario = scenario_of(kind, mode, LINEAR, task__loss=loss, algorithm=algorithm, **changes)
@@ -300,14 +301,16 @@ def test_a_hello_has_the_size_of_one_model():
 # --- everything, at random ------------------------------------------------------------------------
 #: A quarter of a second is the time of much, so that ties are frequent.
 LAWS = [
+    0.0,
     0.25,
     {"kind": "uniform", "low": 0.05, "high": 0.5},
     EXPONENTIAL,
     {"kind": "lognormal", "mean": 0.2, "sigma": 1.5},
     {"kind": "pareto", "mean": 0.2, "shape": 1.3},
+    {"kind": "lognormal", "mean": 0.0, "sigma": 1.0},
 ]
 STAYS = [0.75, {"kind": "uniform", "low": 0.1, "high": 2.0}, EXPONENTIAL | {"mean": 1.0}]
-STAYS += [LAWS[3] | {"mean": 2.0}, LAWS[4] | {"mean": 2.0}]
+STAYS += [LAWS[4] | {"mean": 2.0}, LAWS[5] | {"mean": 2.0}]
 FACTORS = [None, None, PARETO, {"kind": "uniform", "low": 0.5, "high": 2.0}]
 SITES = "site,a,b,c\na,0.05,0.25,0.1\nb,0.3,0.01,0.2\nc,0.25,0.5,0.02\n"
 
@@ -320,7 +323,7 @@ def law(choose, laws, *factors):
 
 
 def tables(chance, folder, agents):
-    """Files of an availability by trace and of a latency by sites; times are quarters of a second.
+    """Files of delays, of times between sites, and of switches at quarters of a second.
 
     An agent is on until its first switch, which may be at time 0.
     """
@@ -330,6 +333,7 @@ def tables(chance, folder, agents):
             rows.append(f"{agent},{time / 4},{'on' if number % 2 else 'off'}\n")
     (folder / "trace.csv").write_text("".join(rows))
     (folder / "matrix.csv").write_text(SITES)
+    (folder / "delays.txt").write_text("0.1\n0.2\n0.25\n1.5\n")
 
 
 def scenario_from(number, folder):
@@ -352,8 +356,9 @@ def scenario_from(number, folder):
         "round_trip": choose([True, False]),
     }
     sites |= {"jitter": choose([EXPONENTIAL | {"mean": 1.0}, 1.0])}
+    by_file = {"kind": "empirical", "file": str(folder / "delays.txt")}
     by_site = choose([False, False, False, True])
-    latency = law(choose, [sites] if by_site else [0.0, *LAWS], "per_agent", "per_link")
+    latency = law(choose, [sites] if by_site else [*LAWS, by_file], "per_agent", "per_link")
     drop = choose([0.0, 0.1, 0.4, BURSTY])
     groups = choose([2, agents, [["0"], ["1"]], *(["by site"] if by_site else [])])
     cut = choose([[], [{"from": 1.0, "until": 2.5, "groups": groups}]])
@@ -390,13 +395,13 @@ def scenario_from(number, folder):
             "partitions": cut,
         },
         **({"sites": {"random": 3}} if by_site else {}),
-        compute={"time": law(choose, [0.0, 0.0, *LAWS[:3]], "per_agent")},
+        compute={"time": law(choose, [0.0, *LAWS[:4]], "per_agent")},
         clock={
             "rate": law(choose, [4.0, {"kind": "lognormal", "mean": 4.0, "sigma": 1.0}]),
             "peers": choose(["uniform", "weighted"]),
         },
         availability=life,
-        stop={"time": choose([4.0, 8.0]), "communications": chance.randrange(50, 400)},
+        stop={"time": choose([6.0, 12.0]), "communications": chance.randrange(50, 400)},
         record={"every": 0.75},
     )
 
@@ -412,7 +417,7 @@ def check_any(number, folder):
     assert_as_simulated(scenario)
 
 
-@settings(max_examples=50)
+@settings(max_examples=80)
 @given(number=st.integers(0, 2**32))
 def test_any_scenario(number, folder):
     check_any(number, folder)
