@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling, kept_code, proximal
-from agents.blame import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents import proximal
 from agents.losses.loss import curvatures, design
+from agents.machinery import code_cache, compiling
+from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, is_signal, told
 from agents.parameters import numbers_of
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Formulas:
             pointer = self.pointer(label)
             if compiling.call(pointer, self.address, len(s), *places) == compiling.FAILED:
                 raise self.fault(label, s, y) or self._failed(label, "in compiled code only")
-        if not kept_code.is_ours(type(self.loss)) and np.isnan(out).any():
+        if not code_cache.is_ours(type(self.loss)) and np.isnan(out).any():
             fault = self.fault(label, s, y)
             if fault is not None:
                 raise fault
@@ -111,7 +112,7 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
         compiling.Layout({"C": int}, {"constants": (float, ("C",))}),
         {label: each(name) for label, name in _FORMULAS.items()},
         {label: f"f_{label}(Constants({parameters}), {pairs})" for label in _FORMULAS},
-        kept_code.source_of(loss),
+        code_cache.source_of(loss),
         {"Constants": namedtuple("Constants", [*fields, "end"])},
     )
 

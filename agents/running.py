@@ -13,9 +13,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling, kept_code
 from agents.attached import Attached
-from agents.blame import RAISED, CodeError, code_of, is_signal, place_of, read_only, told
+from agents.machinery import code_cache, compiling
+from agents.machinery.code_errors import (
+    RAISED,
+    CodeError,
+    code_of,
+    is_signal,
+    place_of,
+    read_only,
+    told,
+)
 from agents.parameters import numbers_of
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
@@ -74,7 +82,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
     return compiling.Functions(
-        f"rule_{rule.kind}", layout, functions, bodies, kept_code.source_of(rule)
+        f"rule_{rule.kind}", layout, functions, bodies, code_cache.source_of(rule)
     )
 
 
@@ -136,7 +144,7 @@ class RunningRule:
         #: What a message holds, in numbers, and its shape.
         self.numbers = rule.vectors * p
         self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
-        if not kept_code.is_ours(rule):
+        if not code_cache.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
         self.address = int(self.record.ctypes.data)

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agents import discovery
-from agents.blame import RAISED, frames_in, is_signal, place_of, told
 from agents.losses import LOSSES
+from agents.machinery import discovery
+from agents.machinery.code_errors import RAISED, frames_in, is_signal, place_of, told
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -110,13 +110,15 @@ def _shown(reference: Reference) -> str:
 
 def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], dict[str, bytes]]:
     """The classes of a plugin with their families, and the files that its code comes from."""
-    from agents import kept_code  # Numba, which only those who bring code need this early
+    from agents.machinery import (
+        code_cache,  # Numba, which only those who bring code need this early
+    )
 
     if isinstance(reference, type):
         family = _family(reference)
         if family is None:
             raise SimulatorError(f"--plugin {name}: not a subclass of {_bases()}")
-        sources = {f"{name}.class": kept_code.source_of(reference)}
+        sources = {f"{name}.class": code_cache.source_of(reference)}
         return [(family, reference)], sources
     module, sources = (
         _import(str(reference), name)
@@ -131,7 +133,7 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
             if family is not None and discovery.kind_of(thing) is not None:
                 classes.append((family, thing))
     for thing_module in {thing.__module__ for _, thing in classes}:
-        kept_code.SOURCES[thing_module] = content
+        code_cache.SOURCES[thing_module] = content
     if not classes:
         raise SimulatorError(
             f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"

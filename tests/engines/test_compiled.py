@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agents.compiling import entry
-from agents.kept_code import source_of
+from agents.machinery.code_cache import source_of
+from agents.machinery.compiling import entry
 from agents.rules.model_propagation import ModelPropagation
 from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine

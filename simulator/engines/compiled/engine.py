@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import address_of, as_array
+from agents.machinery.compiling import address_of, as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import events

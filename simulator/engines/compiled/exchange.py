@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.events import note_send, write
 from simulator.engines.compiled.messages import (
     HELLO,

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import FAILED, FINE, entry, floats, kernel
-from agents.intrinsics import array_at, invoke
+from agents.machinery.compiling import FAILED, FINE, entry, floats, kernel
+from agents.machinery.intrinsics import array_at, invoke
 from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.events import note

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import entry, kernel
+from agents.machinery.compiling import entry, kernel
 from simulator.engines.compiled.busy import compute, end, go_on, pause
 from simulator.engines.compiled.events import note, note_send
 from simulator.engines.compiled.exchange import arrival, note_at_receiver

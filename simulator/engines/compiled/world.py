@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import FAILED, floats, kernel
-from agents.intrinsics import invoke
+from agents.machinery.compiling import FAILED, floats, kernel
+from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
 from simulator.engines.compiled import draws, events, messages, network, presence, queue
 from simulator.engines.compiled.memory import ADDRESS, Fields, view

@@ -31,8 +31,7 @@ KEPT, IN_USE = 60, 24 * 3600.0
 #: The sources that all compiled code depends on, below the folder of the packages.
 _COMMON = (
     "agents/box.py",
-    "agents/compiling.py",
-    "agents/intrinsics.py",
+    "agents/machinery/*.py",
     "agents/rule.py",
     "agents/proximal.py",
     "agents/attached.py",
@@ -49,7 +48,7 @@ SOURCES: dict[str, bytes] = {}
 @cache
 def _common() -> bytes:
     digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     for pattern in _COMMON:
         for path in sorted(root.glob(pattern)):
             digest.update(path.read_bytes())
