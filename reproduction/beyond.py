@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.experiment import LOOKS, Experiment, Tables
 from reproduction.problems import ENGINE
-from simulator.figures.run import GREY
+from simulator.figures.style import GREY
 from simulator.sweeps.comparison import comparison_request, pairs_table, speedup_table
 from simulator.sweeps.knobs import HELD_OUT_SEEDS, Tuning, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from reproduction.choices import Choices
 from reproduction.closed_forms import FUNCTIONS
 from reproduction.sizes import Sizes
-from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
+from simulator.figures.style import BLUE, GREEN, GREY, ORANGE
 from simulator.runs.plugins import schema_for
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.scenario.schema import Scenario

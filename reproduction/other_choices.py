@@ -31,7 +31,7 @@ from reproduction.mean_estimation import BLOCK, ROUNDS, MeanCommunications, side
 from reproduction.problems import moons, separators
 from reproduction.scalability import scaling_runs, scaling_table
 from reproduction.tuning import best_of, by_trade_off, tuning_tasks
-from simulator.figures.run import BLUE, GREY, ORANGE
+from simulator.figures.style import BLUE, GREY, ORANGE
 from simulator.sweeps.work import Run, Task
 
 

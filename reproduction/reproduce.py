@@ -37,7 +37,7 @@ from reproduction.theorem import TheoremOne
 from reproduction.theory import Theory
 from reproduction.tuning import Tuning
 from simulator.errors import SimulatorError
-from simulator.figures.run import STYLE
+from simulator.figures.style import STYLE
 from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
 from simulator.sweeps.work import Progress, complete, unfinished

@@ -22,7 +22,7 @@ from reproduction.experiment import (
 )
 from reproduction.mean_estimation import BLOCK
 from reproduction.problems import moons, neighbours, separators
-from simulator.figures.run import GREY, ORANGE
+from simulator.figures.style import GREY, ORANGE
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 

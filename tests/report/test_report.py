@@ -16,12 +16,18 @@ from simulator.engines.setup import prepare
 from simulator.report import animation
 from simulator.report import layout as layout_module
 from simulator.report import page as page_module
-from simulator.report.colours import colouring, reach_of
-from simulator.report.events import ARRIVED, LOST, Messages, read_batches, tell
-from simulator.report.histograms import _EDGES, age_law
-from simulator.report.layout import arrange
-from simulator.report.packing import squeezed, to_json
+from simulator.report.event_story import (
+    _EDGES,
+    ARRIVED,
+    LOST,
+    Messages,
+    age_law,
+    read_batches,
+    tell,
+)
+from simulator.report.network_view import arrange, colouring, reach_of
 from simulator.report.page import write_page
+from simulator.report.parts import squeezed, to_json
 from simulator.runs.results import save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
