@@ -243,7 +243,10 @@ def _requested(
     target: str | None,
 ) -> tuple[Request, Plugins | None]:
     source, loaded = source_of(scenario, plugins)
-    swept = with_files({key: list(values) for key, values in (grid or {}).items()})
+    swept = {
+        key: [with_files({key: value})[key] for value in values]  # a list of them is no value
+        for key, values in (grid or {}).items()
+    }
     return sweeps.requested(source, swept.items(), seeds=seeds, target=target), loaded
 
 
