@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.experiment import LOOKS, Experiment, Tables
-from reproduction.problems import ENGINE
 from simulator import Comparison, compare
 from simulator.figures.style import GREY
 
@@ -43,7 +42,7 @@ class Beyond(Experiment):
         asked = {}
         for name, file in self.files.items():
             asked[name] = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
-            asked[name]["grid"] |= {"engine": [ENGINE], **self.sizes.beyond_grid.get(name, {})}
+            asked[name]["grid"] |= self.sizes.beyond_grid.get(name, {})
             key, timers = next(iter(asked[name]["tune"]["sync"].items()))
             asked[name]["tune"] = {"sync": {key: timers[: self.sizes.beyond_timers]}}
         return asked

@@ -30,7 +30,7 @@ from simulator.store.checked import hash_of
 from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
 from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
-from simulator.sweeps.tables import geometric_mean, mean_interval
+from simulator.sweeps.tables import mean_interval
 from simulator.sweeps.work import Run, Task
 
 #: How each method looks in every figure: colour, line, marker; apart also in black and white.
@@ -218,7 +218,8 @@ def curve(name: str, values: Any, *, logs: bool = False, **columns: Any) -> pd.D
 
 def geometric(name: str, values: Any) -> dict[str, float]:
     """Geometric mean of positive numbers and its 95 % interval, under three names."""
-    return _named(name, geometric_mean(values))
+    with np.errstate(invalid="ignore"):
+        return _named(name, np.exp(mean_interval(np.log(values))))
 
 
 def line(axis: Any, table: pd.DataFrame, x: str, name: str, look: str, label: str) -> None:
