@@ -13,8 +13,7 @@ from PIL import Image
 
 from simulator import compare, sweep
 from simulator.engines.setup import prepare
-from simulator.report import animation
-from simulator.report import layout as layout_module
+from simulator.report import animation, network_view
 from simulator.report import page as page_module
 from simulator.report.event_story import (
     _EDGES,
@@ -210,11 +209,11 @@ def test_layouts(monkeypatch):
     spring = arrange(bare, 10**6)
     assert "springs" in spring.how
     assert len(spring.links) == means.W.nnz // 2
-    monkeypatch.setattr(layout_module, "_SPRING", 5)
+    monkeypatch.setattr(network_view, "_SPRING", 5)
     ring = problem_of(build(MEANS, task__agents=40, graph={"kind": "knn", "k": 8}))
     ring = type(ring)(**{**vars(ring), "vectors": None, "targets": None})
     assert "spectral" in arrange(ring, 10**6).how
-    monkeypatch.setattr(layout_module, "MOST_AGENTS", 5)
+    monkeypatch.setattr(network_view, "MOST_AGENTS", 5)
     few = arrange(means, 3)
     assert len(few.agents) == len(few.places) <= 5
     assert len(few.links) == 3
