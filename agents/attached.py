@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents import compiling, kept_code, proximal
-from agents.blame import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents.blame import RAISED, CodeError, failed, frames_in, told
 from agents.losses.loss import curvatures, design
 
 if TYPE_CHECKING:
@@ -77,8 +77,6 @@ class Formulas:
                 if not isinstance(answer, Real):
                     raise TypeError(f"it must give a number, got {type(answer).__name__}")
             except RAISED as error:
-                if is_signal(error):
-                    raise
                 lines = [line for _, line in frames_in((formula.__module__,), error)]
                 return self._failed(label, told(error), where, *lines[-1:])
             if math.isnan(answer) and np.isfinite(given).all():

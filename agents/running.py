@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agents import compiling, kept_code
 from agents.attached import Attached
-from agents.blame import RAISED, CodeError, code_of, is_signal, place_of, read_only, told
+from agents.blame import RAISED, CodeError, code_of, place_of, read_only, told
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
 Floats = NDArray[np.float64]
@@ -238,8 +238,6 @@ class RunningRule:
             with np.errstate(divide="raise", invalid="raise"):
                 self.plain(name, i, k, a, b)
         except RAISED as error:
-            if is_signal(error):
-                raise
             return self.failure(name, error, f" for agent {i} at {when}")
         why = "in compiled code only, probably a division by zero or an index out of range"
         return self._message(name, f" for agent {i} at {when}", why)
@@ -272,8 +270,6 @@ class RunningRule:
         except RuleError:
             raise
         except RAISED as error:
-            if is_signal(error):
-                raise
             raise self.failure(name, error, where) from error
 
     # --- a plugin's first steps -----------------------------------------------------------------

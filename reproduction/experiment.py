@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import time
 from abc import ABC, abstractmethod
@@ -19,13 +20,14 @@ from threadpoolctl import threadpool_limits
 from reproduction.choices import Choices
 from reproduction.closed_forms import FUNCTIONS
 from reproduction.sizes import Sizes
+from simulator.errors import MissingError
 from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
 from simulator.runs.plugins import schema_for
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
-from simulator.store.checked import hash_of, read_checked, write_checked
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
+from simulator.store.whole_files import damaged, hash_of, replacing_file
 from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
 from simulator.sweeps.tables import mean_interval
 from simulator.sweeps.work import Run, Task
@@ -113,6 +115,29 @@ class ClosedForm:
         text = read_checked(self.place, self.full_hash)
         cells = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
         return pd.DataFrame({name: _exact(cells[name]) for name in cells})
+
+
+def write_checked(path: Path, text: str, full_hash: str) -> None:
+    """A line with the SHA-256 of the text and the hash of what it was made from, then the text."""
+    with replacing_file(path) as draft:
+        draft.write_text(f"{_first_line(text, full_hash)}\n{text}", encoding="utf-8")
+
+
+def read_checked(path: Path, full_hash: str) -> str:
+    """The text that ``write_checked`` wrote."""
+    try:
+        first, _, text = path.read_text(encoding="utf-8").partition("\n")
+    except FileNotFoundError:
+        raise MissingError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise damaged(path, f"cannot be read: {error}") from None
+    if first != _first_line(text, full_hash):
+        raise damaged(path, "not as it was written")
+    return text
+
+
+def _first_line(text: str, full_hash: str) -> str:
+    return f"# of {full_hash}, SHA-256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _exact(cells: pd.Series[str]) -> pd.Series[Any]:

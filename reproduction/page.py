@@ -15,8 +15,8 @@ import yaml
 from reproduction.choices import Choices
 from reproduction.experiment import Paper
 from simulator.errors import StoreWarning
-from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION
+from simulator.store.whole_files import replacing_file
 
 
 def provenance(paper: Paper) -> str:

@@ -38,8 +38,8 @@ from reproduction.theory import Theory
 from reproduction.tuning import Tuning
 from simulator.errors import SimulatorError
 from simulator.figures.run import STYLE
-from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
+from simulator.store.whole_files import replacing_file
 from simulator.sweeps.work import Progress, complete, unfinished
 from simulator.sweeps.workers import Crew, Here, crew_for
 

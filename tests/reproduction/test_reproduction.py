@@ -36,7 +36,7 @@ from reproduction.closed_forms import (
     mean_errors,
     propagated,
 )
-from reproduction.experiment import Paper, geometric, reached
+from reproduction.experiment import Paper, geometric, reached, read_checked, write_checked
 from reproduction.mean_estimation import Moons, sides, wins
 from reproduction.page import write_page
 from reproduction.problems import moons, separators
@@ -44,7 +44,7 @@ from reproduction.reproduce import IDS, expand, reproduce
 from reproduction.scalability import slope
 from reproduction.sizes import FULL, QUICK
 from reproduction.verdicts import all_of, judged
-from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
+from simulator.errors import DamagedError, MissingError, ScenarioError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.store.store import Store
@@ -54,6 +54,7 @@ from simulator.sweeps.work import RESUMED
 from simulator.theory.metrics import View
 from simulator.theory.objectives import consensus_model
 from tests.conftest import ROOT
+from tests.damage import DAMAGE
 from tests.processes import Command
 
 CHOICES = ROOT / "reproduction" / "choices.yaml"
@@ -384,7 +385,6 @@ def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path, plain_
     assert sum(item.stored for item in again) >= before
     for name, table in tables_of(out / "paper" / "quick").items():
         assert table == once[name], name
-    assert not list(out.rglob(".draft-*"))
     forced = ["fig2-left", "fig2-middle"]  # of the same computations
     again = list(reproduce(forced, choices=CHOICES, out=out, quick=True, jobs=1, force=True))
     assert [(item.computed, item.stored) for item in again] == [(3, 0), (0, 3)]
@@ -485,3 +485,15 @@ def test_less_privacy_and_fewer_dimensions_are_more_accurate():
     assert (small.diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
     assert (lines.diff().iloc[1:] < 0).all(axis=None)
     assert (lines.iloc[-1, 1:] < 0.52).all()  # of a hundred dimensions hardly anything is left
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_closed_form_is_noticed(tmp_path: Path, damage: str):
+    path = tmp_path / "tables" / "one.csv"
+    write_checked(path, "a,b\n1,2\n" * 20, "abc")
+    assert read_checked(path, "abc") == "a,b\n1,2\n" * 20
+    with pytest.raises(DamagedError):
+        read_checked(path, "abd")
+    DAMAGE[damage](path)
+    with pytest.raises(MissingError if damage == "missing" else DamagedError):
+        read_checked(path, "abc")
