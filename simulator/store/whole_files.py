@@ -22,7 +22,7 @@ from simulator.errors import DamagedError, MissingError, StoreError
 
 #: How the names of drafts begin, and those of folders for work in the system's temporary folder.
 DRAFT = ".draft-"
-SCRATCH = ".murmuration-"
+SCRATCH = "murmuration-"
 #: Seconds without a change after which a draft has been left behind by a kill.
 _WEEK = 7 * 24 * 3600.0
 #: How often a folder is moved in again that another process has just put there as well.
@@ -37,10 +37,15 @@ T = TypeVar("T")
 @contextmanager
 def _passing_folder(parent: Path, prefix: str) -> Iterator[Path]:
     _sweep_up(parent, prefix)
-    with tempfile.TemporaryDirectory(
-        dir=parent, prefix=prefix, ignore_cleanup_errors=True
-    ) as folder:
-        yield Path(folder)
+    folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+    try:
+        yield folder
+    finally:
+        try:
+            shutil.rmtree(folder, ignore_errors=True)
+        except KeyboardInterrupt:  # in the middle of it
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 @contextmanager
