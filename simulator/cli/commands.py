@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,13 +132,18 @@ def run_command(
             draw=draw,
             force=force,
         )
-        if visible and watch.compiling > 5:
+        if visible and watch.compiling > 5 and not os.environ.get("MURMURATION_QUIET"):
             click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
-        if report:
-            write_page([folder], plugins=scenario.plugins)
-        _report(manifest, folder, reused, as_json, quiet)
+        page = write_page([folder], plugins=scenario.plugins) if report else None
+        if as_json:
+            about = {"folder": str(folder), "reused": reused, **manifest["summary"]}
+            click.echo(json.dumps(about))
+        elif not quiet:
+            from simulator.cli.terminal import show_run
+
+            show_run(manifest, folder, reused, page)
 
 
 def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
@@ -155,18 +161,6 @@ def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
 def _asked(options: dict[str, Any]) -> bool:
     """Were figures asked for that may not be those which are there?"""
     return options != {"formats": "png", "metric": None, "labels": (), "width": None}
-
-
-def _report(
-    manifest: dict[str, Any], folder: Path, reused: bool, as_json: bool, quiet: bool
-) -> None:
-    """What a run came to, for a person or for a script."""
-    if as_json:
-        click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
-    elif not quiet:
-        from simulator.cli.terminal import show_run
-
-        show_run(manifest, folder, reused)
 
 
 @commands.command("validate")
@@ -188,13 +182,24 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     wrong = 0
     for file in expanded(files):
         try:
-            make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            plan = make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            _check_problem(file, plan.runs[0].scenario)
         except ScenarioError as error:
             click.echo(str(error), err=True)
             wrong += 1
         else:
             click.echo(f"{file}: valid")
     return 2 if wrong else 0
+
+
+def _check_problem(file: Path, scenario: Scenario) -> None:
+    from simulator.errors import ScenarioError
+    from simulator.problem.build import check_problem
+
+    try:
+        check_problem(scenario)
+    except ScenarioError as error:
+        raise ScenarioError(f"{file}: with seed {scenario.seed}: {error}") from None
 
 
 @commands.command("schema")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from simulator.engines.events import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
+from simulator.shipped import install
 from simulator.store.whole_files import damaged, scratch
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ def require_pyarrow() -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise SimulatorError(
-            "record.events: needs pyarrow, which comes with the extra events: "
-            "pip install 'murmuration[events]'"
+            f"record.events: needs pyarrow, which is not installed: {install('events')}"
         ) from None
 
 

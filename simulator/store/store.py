@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 #: Raised whenever numbers change, so that old results are not taken for new ones: it is part of
 #: every hash.  Whether a result can be read does not depend on it.
-RESULTS_VERSION = 5
+RESULTS_VERSION = 6
 #: The layout of a result's folder, and the first one that is read; of each since then there is one
 #: in tests/store/layouts.
 SCHEMA_VERSION, _OLDEST = 3, 3

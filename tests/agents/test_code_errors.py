@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.blame import CodeError, failed, read_only, told
+from agents.machinery.code_errors import CodeError, failed, read_only, told
 
 
 def calculate() -> None:
@@ -21,7 +21,7 @@ def test_an_exception_in_one_line():
 
 def test_a_message_names_the_function_and_where_it_begins():
     line = calculate.__code__.co_firstlineno
-    expected = f"law mine: calculate failed (test_blame.py:{line}): why"
+    expected = f"law mine: calculate failed (test_code_errors.py:{line}): why"
     assert failed("law mine", calculate, "why") == expected
     assert failed("law mine", property(calculate), "why") == expected
 
