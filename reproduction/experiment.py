@@ -26,9 +26,8 @@ from simulator.runs.plugins import schema_for
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
-from simulator.store.checked import hash_of
-from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
+from simulator.store.whole_files import hash_of, replacing_file
 from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
 from simulator.sweeps.tables import mean_interval
 from simulator.sweeps.work import Run, Task

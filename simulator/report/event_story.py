@@ -29,7 +29,7 @@ from simulator.engines.setup import Setup
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.network import RateDrop
 from simulator.scenario.schema import Scenario
-from simulator.store.events import batches
+from simulator.store.recording import batches
 
 #: The columns that are read.
 COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "sent_at")
