@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,7 @@ def run_command(
     quiet: bool,
     figures: bool,
     report: bool,
-    **look: Any,
+    **wishes: Any,
 ) -> None:
     """Run one scenario and store its result below --out.
 
@@ -114,15 +113,21 @@ def run_command(
         from simulator.report.page import plotly_script, write_page
 
         plotly_script()  # said before a long run, if it is missing
-    draw = _drawing(look) if figures else None
+    look = look_of(**wishes)
+
+    def draw(result: Result, folder: Path) -> None:
+        from simulator.figures.run_figures import draw_run
+
+        draw_run(result, folder, look)
+
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
     reused = not force and not unfinished([task])
     if reused:
         folder = task.place
-        if draw is not None:
-            complete_figures(store, scenario, folder, draw, again=_asked(look))
+        if figures:
+            complete_figures(store, scenario, folder, draw, again=look != look_of())
     else:
         from simulator.cli.terminal import run_progress
 
@@ -135,7 +140,7 @@ def run_command(
             result,
             full_hash=task.full_hash,
             wall_time=watch.seconds,
-            draw=draw,
+            draw=draw if figures else None,
             force=force,
         )
         if visible and watch.compiling > 5 and not os.environ.get("MURMURATION_QUIET"):
@@ -150,23 +155,6 @@ def run_command(
             from simulator.cli.terminal import show_run
 
             show_run(manifest, folder, reused, page)
-
-
-def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
-    """What draws the figures of a run, as the options want them."""
-    look = look_of(**options)
-
-    def draw(result: Result, folder: Path) -> None:
-        from simulator.figures.run_figures import draw_run
-
-        draw_run(result, folder, look)
-
-    return draw
-
-
-def _asked(options: dict[str, Any]) -> bool:
-    """Were figures asked for that may not be those which are there?"""
-    return options != {"formats": "png", "metric": None, "labels": (), "width": None}
 
 
 @commands.command("validate")
