@@ -249,7 +249,7 @@ def test_what_is_no_result_is_said_in_one_line(plain, tmp_path, here, monkeypatc
     newer = shutil.copytree(folder, tmp_path / "newer")
     manifest = json.loads((newer / "manifest.json").read_text())
     (newer / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 99}))
-    one_line(here("report", newer), "another version", "99")
+    one_line(here("report", newer), "of a newer version", "99")
     one_line(here("animate", folder), "record: {models: true}")
     one_line(here("animate", folder, "-o", "x.mp4"), ".gif")
     monkeypatch.setattr(page_module, "find_spec", lambda name: None)
