@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -162,13 +163,18 @@ def run_command(
             draw=draw,
             force=force,
         )
-        if visible and watch.compiling > 5:
+        if visible and watch.compiling > 5 and not os.environ.get("MURMURATION_QUIET"):
             click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
-        if report:
-            write_page([folder], plugins=scenario.plugins)
-        _report(manifest, folder, reused, as_json, quiet)
+        page = write_page([folder], plugins=scenario.plugins) if report else None
+        if as_json:
+            about = {"folder": str(folder), "reused": reused, **manifest["summary"]}
+            click.echo(json.dumps(about))
+        elif not quiet:
+            from simulator.cli.terminal import show_run
+
+            show_run(manifest, folder, reused, page)
 
 
 def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
@@ -186,18 +192,6 @@ def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
 def _asked(options: dict[str, Any]) -> bool:
     """Were figures asked for that may not be those which are there?"""
     return options != {"formats": "png", "metric": None, "labels": (), "width": None}
-
-
-def _report(
-    manifest: dict[str, Any], folder: Path, reused: bool, as_json: bool, quiet: bool
-) -> None:
-    """What a run came to, for a person or for a script."""
-    if as_json:
-        click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
-    elif not quiet:
-        from simulator.cli.terminal import show_run
-
-        show_run(manifest, folder, reused)
 
 
 @commands.command("validate")

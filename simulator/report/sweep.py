@@ -97,6 +97,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         speedups=items(_speedups(frames, {k: v for k, v in axes.items() if k != vary})),
         notes=items([*notes, *thin]),
         failed=items([f"{run}: failed: {why}" for run, why in source.manifest["failed"].items()]),
+        map_title="Over the grid" if set(axes) - {vary} else "Side by side",
         provenance=definitions(_provenance(source)),
         command=_command(source, axes, runs, kind, vary),
     )

@@ -17,6 +17,7 @@ import pandas as pd
 
 from simulator.engines.events import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
+from simulator.shipped import install
 from simulator.store.checked import damaged
 from simulator.store.drafts import scratch
 
@@ -36,8 +37,7 @@ def require_pyarrow() -> None:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise SimulatorError(
-            "record.events: needs pyarrow, which comes with the extra events: "
-            "pip install 'murmuration[events]'"
+            f"record.events: needs pyarrow, which is not installed: {install('events')}"
         ) from None
 
 

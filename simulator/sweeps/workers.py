@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
+from simulator.shipped import install
 from simulator.store.drafts import sweep_up_scratch
 from simulator.sweeps.jobs import Failed, Job, Outcome, execute, reason_for
 
@@ -167,7 +168,7 @@ class DaskCrew:
             from distributed import Client
         except ImportError:
             raise SimulatorError(
-                "--dask needs the package distributed: pip install 'murmuration[dask]'"
+                f"--dask needs the package distributed: {install('dask')}"
             ) from None
         _reach(address)
         try:

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator import shipped
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
 from simulator.store.store import Store
@@ -117,6 +118,24 @@ def test_json_and_quiet(tiny, here):
     assert summary["reused"] is False
     silent = here("run", "tiny.yaml", "--quiet", "--no-figures", "--seed", 5, cwd=tiny)
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
+
+
+def test_nothing_is_said_about_compiling_where_that_is_not_wanted(tiny, here, monkeypatch):
+    def ends(watch, *_):
+        watch.compiling = 9.0
+
+    monkeypatch.setattr("simulator.runs.stopwatch.Stopwatch.__exit__", ends)
+    for quiet in ("", "1"):
+        monkeypatch.setenv("MURMURATION_QUIET", quiet)
+        done = here("run", "tiny.yaml", "--no-figures", "--force", cwd=tiny)
+        assert ("compil" in done.stderr) == (not quiet)
+
+
+def test_what_is_missing_is_installed_from_where_we_are(monkeypatch, tmp_path):
+    """And never from a package of another's."""
+    assert shipped.install("report") == "pip install -e '.[report]'"
+    monkeypatch.setattr(shipped, "root", lambda: tmp_path)
+    assert shipped.install("report") == "pip install 'murmuration-sim[report]'"
 
 
 @pytest.mark.parametrize(
