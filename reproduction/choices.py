@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from agents.parameters import NonNegative, Positive, Share
 from simulator.errors import ScenarioError
 from simulator.scenario.files import Source, read_scenario_text
-from simulator.scenario.messages import Mistake, did_you_mean, shown
+from simulator.scenario.mistakes import Mistake, did_you_mean, shown
 from simulator.scenario.yaml_positions import KeyPath, read_yaml
 
 DEFAULT_FILE = Path(__file__).parent / "choices.yaml"

@@ -129,8 +129,7 @@ def run_command(
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
     from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import run
-    from simulator.runs.stopwatch import Stopwatch
+    from simulator.runs.run import Stopwatch, run
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 

@@ -16,7 +16,7 @@ def example_command(name: str | None) -> None:
       python -m simulator example moons > moons.yaml
     """
     from simulator.errors import SimulatorError
-    from simulator.scenario.messages import did_you_mean
+    from simulator.scenario.mistakes import did_you_mean
     from simulator.shipped import example, examples, story
 
     known = examples()

@@ -27,7 +27,7 @@ from simulator.problem.problem import Floats
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.problem.tasks.mean_estimation import MeanEstimation
 from simulator.runs.result import Result
-from simulator.scenario.choice import kind_of
+from simulator.scenario.kinds import kind_of
 
 __all__ = [
     "BLUE", "GREEN", "GREY", "ORANGE", "STYLE", "draw_run", "moon_panels", "run_pictures",
