@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,37 +33,7 @@ if TYPE_CHECKING:
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
 
-class NobodyReadsError(Exception):
-    """Standard output was closed at its other end."""
-
-
-@contextmanager
-def _telling_when_nobody_reads() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise NobodyReadsError from error
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):
-            raise NobodyReadsError from error
-        raise
-
-
-class _Commands(click.Group):
-    """Of a pipe that is closed, click and rich make exit code 1, which means something else."""
-
-    def make_context(self, *words: Any, **options: Any) -> click.Context:
-        """What the words mean; --help is printed here."""
-        with _telling_when_nobody_reads():
-            return super().make_context(*words, **options)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Do it."""
-        with _telling_when_nobody_reads():
-            return super().invoke(ctx)
-
-
-@click.group(cls=_Commands, **_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+@click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
 @click.version_option(__version__, prog_name="murmuration")
 @click.option("--debug", is_flag=True, help="Show Python's traceback of an error as well.")
 def commands(debug: bool) -> None:

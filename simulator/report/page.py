@@ -18,7 +18,7 @@ from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import Given
 from simulator.runs.results import open_result
 from simulator.shipped import install
-from simulator.store.drafts import replacing_file
+from simulator.store.whole_files import replacing_file
 
 #: Our scripts, in the order in which they need one another.
 SCRIPTS = (

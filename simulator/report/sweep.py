@@ -20,8 +20,8 @@ from simulator.report.html import Html, definitions, fill, items, safe
 from simulator.report.packing import column, typed
 from simulator.report.run import Item
 from simulator.report.sources import Source
-from simulator.store.checked import damaged
 from simulator.store.store import read_file, read_manifest
+from simulator.store.whole_files import damaged
 from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import tabled
 from simulator.theory.metrics import METRICS

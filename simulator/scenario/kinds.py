@@ -19,7 +19,7 @@ from pydantic import BaseModel, Discriminator, Tag
 
 from agents.losses.loss import Loss
 from agents.machinery import discovery
-from agents.machinery.code_errors import RAISED, CodeError, frames_in, is_signal, place_of, told
+from agents.machinery.code_errors import RAISED, CodeError, frames_in, place_of, told
 from agents.parameters import Strict
 from agents.rule import Rule
 from simulator.errors import SimulatorError
@@ -225,7 +225,7 @@ def blaming(plugins: Any) -> Iterator[None]:
     except CodeError as error:
         raise SimulatorError(str(error)) from error
     except RAISED as error:
-        message = None if plugins is None or is_signal(error) else _message(plugins.kinds, error)
+        message = None if plugins is None else _message(plugins.kinds, error)
         if message is None:
             raise
         raise SimulatorError(message) from error

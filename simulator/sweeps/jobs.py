@@ -18,8 +18,8 @@ from simulator.runs.run import Stopwatch, run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
-from simulator.store.drafts import scratch
 from simulator.store.store import input_names
+from simulator.store.whole_files import scratch
 
 
 class Job(Protocol):
