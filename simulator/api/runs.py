@@ -57,7 +57,7 @@ class Problem(Shown, problems.Problem):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The graph, with the solitary models (and the true ones) on it."""
-        from simulator.figures.agents import layout, model_panels
+        from simulator.figures.run_figures import layout, model_panels
 
         if layout(self) is None:
             return
@@ -96,7 +96,7 @@ class Result(Shown, base.Result):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The error, and the agents."""
-        from simulator.figures.run import run_pictures
+        from simulator.figures.run_figures import run_pictures
 
         return run_pictures(self, look)
 
@@ -137,7 +137,7 @@ def run(
     with run_progress(loaded, progress) as show, Stopwatch() as watch:
         result = running.run(loaded, progress=show)
     if kept is not None:
-        from simulator.figures.run import draw_run
+        from simulator.figures.run_figures import draw_run
 
         save_result(
             kept.store,
