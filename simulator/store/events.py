@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator.engines.events import KINDS, WHAT, Rows
+from simulator.engines.event_rows import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
 from simulator.store.checked import damaged
 from simulator.store.drafts import scratch

@@ -21,7 +21,7 @@ from simulator.runs.result import COUNTS
 from simulator.runs.run import run, start_engine
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build
-from tests.engines import oracle_living, oracle_network
+from tests.engines import oracle_availability, oracle_network
 
 EXACT = ["time", *COUNTS]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
@@ -80,7 +80,7 @@ def scenario_of(base, **changes):
 
 
 def simulate(scenario):
-    """The run as tests/engines/oracle_network.py and tests/engines/oracle_living.py have it."""
+    """The run as oracle_network.py and oracle_availability.py have it."""
     streams = Streams(scenario.seed)
     problem, algorithm = build_problem(scenario, streams), scenario.algorithm
     if algorithm.kind == "mp":
@@ -100,7 +100,7 @@ def simulate(scenario):
         rule = oracle_network.Collaboration(
             problem, algorithm.start, algorithm.trade_off, algorithm.rho, steps
         )
-    return oracle_living.LivingSimulation(scenario, problem, streams, rule).run()
+    return oracle_availability.SwitchedSimulation(scenario, problem, streams, rule).run()
 
 
 def advance(scenario):

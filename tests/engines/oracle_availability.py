@@ -24,7 +24,7 @@ def draw_weighted(law, rng, n):
     raise NotImplementedError(law.kind)
 
 
-class LivingSimulation(Simulation):
+class SwitchedSimulation(Simulation):
     """A run whose agents are switched on and off, and whose network may be cut."""
 
     def __init__(self, scenario, problem, streams, rule):

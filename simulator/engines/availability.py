@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Presence:
+class Availability:
     """The agents' comings and goings."""
 
     #: Who is on at time 0 (n), and when each switches for the first time (infinite: never).
@@ -34,7 +34,7 @@ class Presence:
     forget: bool
 
 
-def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence | None:
+def availability_of(scenario: Scenario, problem: Problem, streams: Streams) -> Availability | None:
     """From the stream "availability", in this order: states, shares of the first stays, the stays.
 
     The first stay is the rest of one that a random instant falls into, so that the process is
@@ -53,10 +53,10 @@ def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence
     stays = np.where(on, config.on.weighted(rng, n), config.off.weighted(rng, n))
     starts = np.zeros(n + 1, dtype=np.int64)
     laws = (config.on, config.off)
-    return Presence(on, share * stays, laws, np.empty(0), starts, config.forget)
+    return Availability(on, share * stays, laws, np.empty(0), starts, config.forget)
 
 
-def _traced(config: Traced, problem: Problem) -> Presence:
+def _traced(config: Traced, problem: Problem) -> Availability:
     number = {name: i for i, name in enumerate(problem.names)}
     switches: list[list[float]] = [[] for _ in problem.names]
     on = np.ones(problem.n, dtype=bool)
@@ -78,7 +78,7 @@ def _traced(config: Traced, problem: Problem) -> Presence:
     starts = np.concatenate(([0], np.cumsum(sizes)))
     times = np.array([time for own in switches for time in own], dtype=float)
     first = np.array([own[0] if own else np.inf for own in switches])
-    return Presence(on, first, None, times, starts, config.forget)
+    return Availability(on, first, None, times, starts, config.forget)
 
 
 # --- partitions ---------------------------------------------------------------------------------
