@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, told
 from agents.machinery.discovery import kind_of
 
 Floats = NDArray[np.float64]
@@ -71,8 +71,6 @@ class Formulas:
                 if not isinstance(answer, Real):
                     raise TypeError(f"it must give a number, got {type(answer).__name__}")
             except RAISED as error:
-                if is_signal(error):
-                    raise
                 lines = [line for _, line in frames_in((formula.__module__,), error)]
                 return self._failed(label, told(error), where, *lines[-1:])
             if math.isnan(answer) and np.isfinite(given).all():

@@ -21,17 +21,16 @@ from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError, ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tables import listing
 from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.blaming import blaming
+from simulator.scenario.cells import listing
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams
-from simulator.store.events import EventsFile, EventsWriter, require_pyarrow
-from simulator.store.history import Keeper
+from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
 from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
 

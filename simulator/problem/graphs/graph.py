@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from agents.machinery.code_errors import failed
 from agents.parameters import LEAST, MOST
 from simulator.errors import ScenarioError
-from simulator.problem.tables import listing, numbers
+from simulator.scenario.cells import listing, numbers
 from simulator.scenario.kinds import Graph
 
 Floats = NDArray[np.float64]

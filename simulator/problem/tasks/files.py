@@ -67,6 +67,12 @@ class Files(Task):
         """Are the true models known?"""
         return self.targets is not None
 
+    @property
+    def bytes_needed(self) -> float:
+        """Of the text, its cells and the numbers."""
+        files = (self.train, self.test, self.agents, self.vectors, self.targets)
+        return sum(10.0 * file.stat().st_size for file in files if file is not None)
+
     def build(self, rng: Any) -> Material:
         """CSV files whose first line names the columns."""
         train = read_table(self.train, self.agent)
