@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER
-from simulator.engines.events import (
+from simulator.engines.event_rows import (
     DELIVER,
     DROP,
     HANDLE,

@@ -29,7 +29,7 @@ MOST_EVENTS = 10**12
 def check_run(setup: Setup) -> None:
     """Raise ScenarioError for a run that cannot end or does not fit."""
     if setup.scenario.engine == "simpy":
-        agents, links = len(setup.rates), len(setup.neighbours)
+        agents, links = len(setup.rates), len(setup.neighbour)
         what = f"{agents:,} agents with {links // 2:,} links (engine: compiled needs far less)"
         require_memory(agents * _AGENT + links * _LINK * setup.rule.vectors, what)
     if setup.scenario.algorithm.mode == "async":
@@ -104,7 +104,7 @@ def _expected_samples(setup: Setup) -> float:
     if every is not None and scenario.stop.time is None:
         assert scenario.stop.communications is not None
         # At once: a hello on every link, and what each agent sends before it is busy.
-        at_start = len(setup.neighbours) if scenario.algorithm.start == "hello" else 0
+        at_start = len(setup.neighbour) if scenario.algorithm.start == "hello" else 0
         at_start += len(setup.rates)
         return max(0, scenario.stop.communications - at_start) / rate / every if rate else 0.0
     if every is None and scenario.stop.communications is None:
@@ -132,13 +132,13 @@ def _most_communications_a_second(setup: Setup) -> float:
     shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
     if shortest == 0 or most == 1:
         return 0.0
-    return len(setup.neighbours) / (1 - most) / shortest
+    return len(setup.neighbour) / (1 - most) / shortest
 
 
 def _sent_by_ticks(setup: Setup) -> float:
     """Communications a second in the mean, if no tick is skipped and no message lost."""
     if setup.rule.protocol == TELL:
-        return float(setup.rates @ np.diff(setup.indptr))
+        return float(setup.rates @ np.diff(setup.first))
     return 2 * float(setup.rates.sum())  # a request and a reply
 
 
@@ -146,7 +146,7 @@ def _least_communications(setup: Setup) -> float:
     """A lower bound, in the mean, where one is known; 0 elsewhere."""
     stop = setup.scenario.stop
     time, most = stop.time or math.inf, stop.communications or math.inf
-    if setup.presence is not None:
+    if setup.availability is not None:
         return 0.0
     if setup.scenario.algorithm.mode == "async":
         return min(_least_by_ticks(setup, time), most)
@@ -171,13 +171,13 @@ def _least_by_ticks(setup: Setup, time: float) -> float:
     """One message a tick; 0 where ticks may find agents busy."""
     if setup.scenario.compute.time.mean_value > 0:
         return 0.0
-    linked = np.diff(setup.indptr) > 0
+    linked = np.diff(setup.first) > 0
     return float(setup.rates[linked].sum()) * time
 
 
 def _least_in_rounds(setup: Setup, time: float) -> tuple[float, float]:
     """How many rounds, and the messages of each: as many as are lost in the best of times."""
-    network, links = setup.scenario.network, len(setup.neighbours)
+    network, links = setup.scenario.network, len(setup.neighbour)
     least, most = network.drop.extremes
     sent = links * (max(1.0, min(1 / (1 - least), time / network.timer)) if least > 0 else 1.0)
     if network.bandwidth is not None:
