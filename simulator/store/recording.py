@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.engines.events import KINDS, WHAT, Rows
+from simulator.engines.event_rows import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
 from simulator.shipped import install
 from simulator.store.whole_files import scratch

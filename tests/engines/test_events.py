@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from simulator import load_scenario, run
-from simulator.engines.compiled import engine as compiled_engine
+from simulator.engines.compiled import compiled_engine
 from simulator.engines.reference import journal
 from simulator.errors import SimulatorError
 from simulator.runs.results import load_result, save_result
