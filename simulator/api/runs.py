@@ -17,12 +17,11 @@ from simulator.problem import build
 from simulator.problem import problem as problems
 from simulator.runs import result as base
 from simulator.runs import run as running
-from simulator.runs.given import ScenarioLike, path_of
 from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
 from simulator.runs.results import load_result, open_result, save_result
-from simulator.runs.scenarios import load_scenario
-from simulator.runs.stopwatch import Stopwatch
+from simulator.runs.run import Stopwatch
+from simulator.runs.scenarios import ScenarioLike, load_scenario, path_of
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.work import Run, unfinished

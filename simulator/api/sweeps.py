@@ -14,10 +14,10 @@ import pandas as pd
 from simulator.api.progress import Wanted, sweep_progress
 from simulator.api.showing import Shown, of
 from simulator.errors import SimulatorError
-from simulator.runs.given import ScenarioLike, path_of, source_of, with_files
 from simulator.runs.plugins import Given, Plugins
+from simulator.runs.scenarios import ScenarioLike, path_of, source_of, with_files
 from simulator.scenario.files import scenario_values
-from simulator.scenario.messages import shown
+from simulator.scenario.mistakes import shown
 from simulator.scenario.schema import Scenario
 from simulator.store.store import Store
 from simulator.sweeps import comparison as comparisons

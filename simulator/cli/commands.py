@@ -103,8 +103,7 @@ def run_command(
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
     from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import run
-    from simulator.runs.stopwatch import Stopwatch
+    from simulator.runs.run import Stopwatch, run
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 
@@ -256,7 +255,7 @@ def example_command(name: str | None) -> None:
       python -m simulator example moons > moons.yaml
     """
     from simulator.errors import SimulatorError
-    from simulator.scenario.messages import did_you_mean
+    from simulator.scenario.mistakes import did_you_mean
     from simulator.shipped import example, examples, story
 
     known = examples()

@@ -32,7 +32,7 @@ from simulator.problem.problem import Floats, Problem
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.problem.tasks.mean_estimation import MeanEstimation
 from simulator.runs.result import Result
-from simulator.scenario.choice import kind_of
+from simulator.scenario.kinds import kind_of
 
 #: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
 SHOWN = ("accuracy", "test_error", "l2_error", "distance")
