@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,6 @@ from simulator.cli.result_commands import (
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.result import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -112,20 +112,19 @@ def run_command(
         from simulator.report.page import plotly_script, write_page
 
         plotly_script()  # said before a long run, if it is missing
-    look = look_of(**wishes)
+    draw = None
+    if figures:
+        from simulator.figures.run_figures import draw_run  # Matplotlib
 
-    def draw(result: Result, folder: Path) -> None:
-        from simulator.figures.run_figures import draw_run
-
-        draw_run(result, folder, look)
-
+        look = look_of(**wishes)
+        draw = partial(draw_run, look=look)
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
     reused = not force and not unfinished([task])
     if reused:
         folder = task.place
-        if figures:
+        if draw is not None:
             complete_figures(store, scenario, folder, draw, again=look != look_of())
     else:
         from simulator.cli.terminal import run_progress
@@ -139,7 +138,7 @@ def run_command(
             result,
             full_hash=task.full_hash,
             wall_time=watch.seconds,
-            draw=draw if figures else None,
+            draw=draw,
             force=force,
         )
         if visible and watch.compiling > 5 and not os.environ.get("MURMURATION_QUIET"):
