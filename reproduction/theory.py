@@ -109,8 +109,7 @@ class Theory(Experiment):
             style = {**LOOKS[look], "marker": None}
             axis.plot(own["round"], own["left"], label="synchronous ADMM", **style)
             band(axis, own["round"], own, "left", style["color"])
-            axis.set_yscale("log")
-            axis.set_xlabel("round t")
+            axis.set(yscale="log", xlabel="round t")
         own = table[table["loss"] == "hinge"]
         slow = own["left"].iloc[0] / own["round"]
         hinge.plot(own["round"], slow, label="1/t", **{**LOOKS["solitary"], "marker": None})
