@@ -10,22 +10,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from reproduction.classification import curve_runs
-from reproduction.experiment import (
-    LOOKS,
-    ClosedForm,
-    Experiment,
-    Groups,
-    Tables,
-    band,
-    curve,
-    intervals,
-    stored_table,
-    summary,
-    trace,
-    with_interval,
-)
+from reproduction.drawing import LOOKS, band
+from reproduction.experiment import ClosedForm, Experiment, Groups, Tables
+from reproduction.measuring import curve, intervals, stored_table, summary, trace, with_interval
 from reproduction.problems import moons
-from simulator.scenario.schema import Scenario
+from simulator import Scenario
 from simulator.store.store import MODELS
 from simulator.sweeps.work import Run
 
