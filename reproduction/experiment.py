@@ -22,9 +22,8 @@ from reproduction.texts import filled, sections
 from simulator import Scenario, load_scenario
 from simulator.errors import MissingError
 from simulator.scenario.files import scenario_values
-from simulator.store.checked import hash_of
-from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
+from simulator.store.whole_files import hash_of, replacing_file
 from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
 from simulator.sweeps.work import Run, Task
 

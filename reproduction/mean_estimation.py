@@ -15,7 +15,7 @@ from reproduction.drawing import LOOKS, band, line
 from reproduction.experiment import ClosedForm, Experiment, Groups, Paper, Tables
 from reproduction.measuring import curve, geometric, stored_table, summary, trace, with_interval
 from reproduction.problems import moons
-from simulator.figures.agents import moon_panels
+from simulator.figures.run_figures import moon_panels
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams

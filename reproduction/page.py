@@ -15,8 +15,8 @@ from reproduction.choices import Choices
 from reproduction.experiment import CAPTIONS, Paper
 from reproduction.texts import sections
 from simulator.errors import StoreWarning
-from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION
+from simulator.store.whole_files import replacing_file
 
 CHOICES = "Choices where the paper is silent"
 

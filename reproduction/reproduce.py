@@ -32,8 +32,8 @@ from reproduction.tuning import Tuning
 from simulator.api.progress import sweep_progress
 from simulator.errors import SimulatorError
 from simulator.figures.style import STYLE
-from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
+from simulator.store.whole_files import replacing_file
 from simulator.sweeps.work import complete, unfinished
 from simulator.sweeps.workers import Crew, Here, crew_for
 

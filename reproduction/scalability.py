@@ -21,7 +21,7 @@ from reproduction.experiment import Experiment, Groups, Paper, Tables
 from reproduction.measuring import geometric, reached, summary, trace
 from reproduction.problems import neighbours, separators
 from simulator import Scenario
-from simulator.figures.agents import targets_and_links
+from simulator.figures.run_figures import targets_and_links
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams

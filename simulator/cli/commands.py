@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,7 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
-from simulator.cli.examples import example_command
-from simulator.cli.inspect import inspect_command, trace_command
+from simulator.cli.event_commands import inspect_command, trace_command
 from simulator.cli.options import (
     figure_options,
     hush,
@@ -23,8 +21,13 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
-from simulator.cli.report import animate_command, report_command
-from simulator.cli.stored import draw_command, list_command, show_command
+from simulator.cli.result_commands import (
+    animate_command,
+    draw_command,
+    list_command,
+    report_command,
+    show_command,
+)
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
@@ -34,37 +37,7 @@ if TYPE_CHECKING:
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
 
-class NobodyReadsError(Exception):
-    """Standard output was closed at its other end."""
-
-
-@contextmanager
-def _telling_when_nobody_reads() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise NobodyReadsError from error
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):
-            raise NobodyReadsError from error
-        raise
-
-
-class _Commands(click.Group):
-    """Of a pipe that is closed, click and rich make exit code 1, which means something else."""
-
-    def make_context(self, *words: Any, **options: Any) -> click.Context:
-        """What the words mean; --help is printed here."""
-        with _telling_when_nobody_reads():
-            return super().make_context(*words, **options)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Do it."""
-        with _telling_when_nobody_reads():
-            return super().invoke(ctx)
-
-
-@click.group(cls=_Commands, **_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+@click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
 @click.version_option(__version__, prog_name="murmuration")
 @click.option("--debug", is_flag=True, help="Show Python's traceback of an error as well.")
 def commands(debug: bool) -> None:
@@ -82,16 +55,18 @@ def commands(debug: bool) -> None:
     options.debugging = debug
 
 
-commands.add_command(sweep_command)
-commands.add_command(compare_command)
-commands.add_command(report_command)
-commands.add_command(animate_command)
-commands.add_command(example_command)
-commands.add_command(list_command)
-commands.add_command(show_command)
-commands.add_command(draw_command)
-commands.add_command(inspect_command)
-commands.add_command(trace_command)
+for _command in (
+    sweep_command,
+    compare_command,
+    list_command,
+    show_command,
+    draw_command,
+    report_command,
+    animate_command,
+    inspect_command,
+    trace_command,
+):
+    commands.add_command(_command)
 
 
 @commands.command("run")
@@ -129,8 +104,7 @@ def run_command(
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
     from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import run
-    from simulator.runs.stopwatch import Stopwatch
+    from simulator.runs.run import Stopwatch, run
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 
@@ -182,7 +156,7 @@ def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
     look = look_of(**options)
 
     def draw(result: Result, folder: Path) -> None:
-        from simulator.figures.run import draw_run
+        from simulator.figures.run_figures import draw_run
 
         draw_run(result, folder, look)
 
@@ -280,3 +254,36 @@ def _load(
             raise ScenarioError("--seed and --set seed=… are the same; give one")
         overrides["seed"] = seed
     return load_scenario(file, overrides, plugins=plugins)
+
+
+@commands.command("example")
+@click.argument("name", required=False)
+def example_command(name: str | None) -> None:
+    """List the scenarios that come with the program, or print one of them.
+
+    \b
+    Examples:
+      python -m simulator example
+      python -m simulator example moons > moons.yaml
+    """
+    from simulator.errors import SimulatorError
+    from simulator.scenario.mistakes import did_you_mean
+    from simulator.shipped import example, examples, story
+
+    known = examples()
+    if name is None:
+        wide = max(map(len, known)) + 2
+        for each, path in known.items():
+            click.echo(_folded(each, story(path), wide))
+        return
+    wanted = known.get(name.removeprefix("scenarios/").removesuffix(".yaml"))
+    if wanted is None:
+        hint = did_you_mean(name, known)
+        raise SimulatorError(f"example {name}: not shipped;{hint} allowed: {', '.join(known)}")
+    click.echo(example(wanted), nl=False)
+
+
+def _folded(name: str, text: str, wide: int) -> str:
+    """A name and a text beside it, in lines of 80 columns."""
+    lines = click.wrap_text(text, 80 - wide).splitlines() or [""]
+    return "\n".join(f"{name if k == 0 else '':<{wide}}{line}" for k, line in enumerate(lines))

@@ -14,14 +14,13 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from simulator.errors import SimulatorError
-from simulator.figures.run import BLUE, STYLE
-from simulator.report.colours import model_values, reach_of
-from simulator.report.layout import arrange
-from simulator.report.sources import find
+from simulator.figures.style import BLUE, STYLE
+from simulator.report.network_view import arrange, model_values, reach_of
+from simulator.report.parts import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
 from simulator.runs.results import open_result
-from simulator.store.drafts import replacing_file
+from simulator.store.whole_files import replacing_file
 
 #: Frames, milliseconds between them and at the end, and colours of a palette.
 _FRAMES, _PAUSE, _END, _COLOURS = 72, 70, 2500, 96

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simulator.engines.events import KINDS
 from simulator.errors import SimulatorError
 from simulator.problem.problem import Floats
-from simulator.store.events import COLUMNS, EventsFile, batches
+from simulator.store.recording import COLUMNS, EventsFile, batches
 from simulator.store.store import Store, Stored
 
 #: Rows about the receiver's end of a message.

@@ -14,13 +14,12 @@ from typing import Any, Protocol
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
 from simulator.runs.result import Result
-from simulator.runs.run import run
+from simulator.runs.run import Stopwatch, run
 from simulator.runs.scenarios import load_scenario
-from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
-from simulator.store.drafts import scratch
 from simulator.store.store import input_names
+from simulator.store.whole_files import scratch
 
 
 class Job(Protocol):

@@ -9,14 +9,14 @@ from typing import Any
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, load_plugins, schema_for
-from simulator.scenario.choice import kind_of
+from simulator.scenario.availability import Traced
 from simulator.scenario.files import read_scenario, scenario_values
-from simulator.scenario.living import Traced
-from simulator.scenario.messages import shown
+from simulator.scenario.kinds import kind_of
+from simulator.scenario.mistakes import shown
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.store.checked import hash_of
 from simulator.store.store import digest
+from simulator.store.whole_files import hash_of
 from simulator.sweeps.request import (
     BUDGET_AN_AGENT,
     MOST_RUNS,

@@ -18,8 +18,7 @@ from simulator.engines.reference import journal
 from simulator.errors import SimulatorError
 from simulator.runs.results import load_result, save_result
 from simulator.runs.story import Recorded, Window, contacts, fates
-from simulator.store.events import size_of
-from simulator.store.history import Keeper
+from simulator.store.recording import Keeper, size_of
 from simulator.store.store import Store, digest
 from tests.conftest import LINEAR, MEANS, build
 from tests.test_scenarios import FILES

@@ -123,7 +123,7 @@ def _ends(recorded: Recorded, agent: str | None, link: str | None) -> tuple[int 
 def _write_csv(
     recorded: Recorded, window: Window, one: int | None, other: int | None, target: str
 ) -> None:
-    from simulator.store.drafts import replacing_file
+    from simulator.store.whole_files import replacing_file
 
     table = recorded.events(window, one, other)
     if target == "-":
