@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 
 from agents import losses
-from agents.attached import Attached
 from agents.losses import Kinked, Smooth
+from agents.proximal import Attached
 
 LOSSES = {kind: loss() for kind, loss in losses.LOSSES.items()}
 NAMES = list(LOSSES)
