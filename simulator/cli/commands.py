@@ -22,6 +22,7 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
+from simulator.cli.plugin_test import test_command
 from simulator.cli.report import animate_command, report_command
 from simulator.cli.reproduce import reproduce_command
 from simulator.cli.stored import draw_command, list_command, show_command
@@ -94,6 +95,7 @@ commands.add_command(show_command)
 commands.add_command(draw_command)
 commands.add_command(inspect_command)
 commands.add_command(trace_command)
+commands.add_command(test_command)
 
 
 @commands.command("run")
