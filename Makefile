@@ -37,7 +37,7 @@ run: .venv/.run
 	$(PY) -m simulator run scenarios/moons.yaml
 
 reproduce: .venv/.run
-	$(PY) -m simulator reproduce all
+	$(PY) -m reproduction all
 
 test: .venv/.installed
 	$(PY) -m pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -66,7 +66,7 @@ wheel-check:
 	$(PYTHON) -m venv build/wheel-check/venv
 	build/wheel-check/venv/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt .
 	cd build/wheel-check/empty && ../venv/bin/murmuration run scenarios/moons.yaml --set stop.time=5 --quiet
-	cd build/wheel-check/empty && ../venv/bin/murmuration validate 'scenarios/*.yaml' scenarios/paper/choices.yaml
+	cd build/wheel-check/empty && ../venv/bin/murmuration validate 'scenarios/*.yaml'
 	@$(PYTHON) --version && echo "the wheel works"
 
 bench: .venv/.installed
@@ -78,3 +78,4 @@ clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	find results -mindepth 1 -maxdepth 1 ! -name .gitignore ! -name paper -exec rm -rf {} +
+	rm -rf results/paper/.work

@@ -9,7 +9,6 @@ SHIPPED = {
     "simulator.shipped.scenarios.data.continents": "scenarios/data/continents",
     "simulator.shipped.scenarios.data.radon": "scenarios/data/radon",
     "simulator.shipped.scenarios.data.states": "scenarios/data/states",
-    "simulator.shipped.scenarios.paper": "scenarios/paper",
     "simulator.shipped.docs.examples": "docs/examples",
 }
 setup(

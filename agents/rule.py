@@ -149,23 +149,53 @@ class Rule:
         cls.arrays = {**cls.arrays, **own}
 
     def prepare(s: Any, start: Start) -> None:  # noqa: N805
-        """Fill the arrays before the first event, with NumPy; what is left alone is 0."""
+        """Fill the state before the first event, with NumPy; what is left alone is 0.
+
+        Parameters
+        ----------
+        s
+            The state: its arrays, of n agents or of all directed links, are there and hold zeros.
+        start
+            What is known before the first message, a ``Start``.
+        """
 
     def tell(s: Any, i: int, k: int, out: Floats) -> None:  # noqa: N805
-        """What agent i tells the neighbour on link k: its model, unless the rule says more."""
+        """Write what agent i tells the neighbour on link k: its model, unless the rule says more.
+
+        Parameters
+        ----------
+        s
+            The state of all agents; it may not be changed here.
+        i
+            The agent.
+        k
+            One of its links, ``s.first[i] ≤ k < s.first[i + 1]``, towards ``s.neighbour[k]``.
+        out
+            The message, (p,), or (vectors, p) where ``vectors`` is more than one.
+        """
         for x in range(s.p):
             out[x] = s.models[i, x]
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:  # noqa: N805
-        """Take in what came from link k."""
+        """Take in what came from link k.
+
+        Parameters
+        ----------
+        s, i, k
+            The state, the agent and its link.
+        received
+            The neighbour's message, (p,) or (vectors, p).
+        sent
+            What agent i said in the same exchange, of the same shape.
+        """
         raise NotImplementedError
 
     def solve(s: Any, i: int) -> None:  # noqa: N805
-        """Compute a new model of agent i."""
+        """Write agent i's new model into ``s.models[i]``, (p,): the costly step."""
         raise NotImplementedError
 
     def columns(s: Any, parameters: Any) -> dict[str, Any]:  # noqa: N805
-        """After the run, more columns of agents.csv: name → an entry an agent."""
+        """After the run, more columns of agents.csv: name → an array (n,)."""
         return {}
 
     #: None: the hello is absorbed like any other message; only where a message is one vector.

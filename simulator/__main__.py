@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from simulator import require_own_agents
 from simulator.errors import SimulatorError, StoreWarning
+
+if TYPE_CHECKING:
+    import click
 
 _NOTHING = "nothing was written"
 #: Of a message.
@@ -102,10 +106,10 @@ def _stopping() -> bool:
     return error is not None
 
 
-def main() -> None:
+def main(load: Callable[[], click.Command] | None = None) -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated.
 
-    And 141 if nobody reads what is printed.
+    And 141 if nobody reads what is printed.  ``load`` imports another program's command.
     """
     _mend_streams()
     try:
@@ -113,13 +117,12 @@ def main() -> None:
     except ImportError as error:
         sys.exit(_say(str(error), 2))
     _on_signals(_leave)
-    import simulator.cli.commands  # noqa: F401  takes a moment
-
+    command = (load or _our_commands)()  # takes a moment
     _show_warnings()
     try:
         _asked.clear()
         _on_signals(_stop)
-        code = _run_command()
+        code = _run_command(command)
         _no_more_signals()
     except _Stopped as error:
         _no_more_signals()
@@ -143,15 +146,22 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _run_command() -> int:
+def _our_commands() -> click.Command:
+    from simulator.cli.commands import commands
+    from simulator.cli.options import name_commands
+
+    commands.name = name_commands(commands, sys.argv[0])
+    return commands
+
+
+def _run_command(command: click.Command) -> int:
     """The exit code of what the command line asks for."""
     from simulator.cli import options
-    from simulator.cli.commands import NobodyReadsError, commands
+    from simulator.cli.commands import NobodyReadsError
 
-    name = options.name_commands(commands, sys.argv[0])
     try:
         with _signals_come_first():
-            code = commands.main(prog_name=name, standalone_mode=False)
+            code = command.main(prog_name=command.name, standalone_mode=False)
             sys.stdout.flush()
     except SimulatorError as error:
         if options.debugging:

@@ -1,4 +1,4 @@
-"""Files that come with the program: scenarios, choices, the schema and the examples of the docs.
+"""Files that come with the program: scenarios, their schema and the examples of the docs.
 
 In a checkout they lie beside the code; in an installed package within it.  A path like
 ``scenarios/moons.yaml`` that does not exist where one is means the shipped file.

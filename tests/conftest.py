@@ -61,7 +61,7 @@ def build(base: dict, *, plugins: Plugins | None = None, **overrides) -> Scenari
 #: Files that take longest, which go first: nobody should wait for them at the end.  What runs the
 #: compiled engine comes later: the first of all compiles it, and two would do so side by side.
 LONGEST = (
-    *("test_paper", "test_report", "test_sweep", "test_dask", "test_graphs", "test_compare"),
+    *("test_reproduction", "test_report", "test_sweep", "test_dask", "test_graphs", "test_compare"),
     *("test_compiled", "test_plugins", "test_gossip", "test_builds", "test_readme"),
 )
 

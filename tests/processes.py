@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 FORKED = multiprocessing.get_context("forkserver")
@@ -20,9 +21,15 @@ FORKED.set_forkserver_preload(["tests.warm"])
 class Command:
     """``python -m simulator`` with these words, leader of a group of processes of its own."""
 
-    def __init__(self, *words: object, cwd: Path, first: Callable[[], None] | None = None):
+    def __init__(
+        self,
+        *words: object,
+        cwd: Path,
+        first: Callable[[], None] | None = None,
+        module: str = "simulator",
+    ):
         self._output = cwd / ".output"
-        arguments = ([str(word) for word in words], cwd, self._output, first)
+        arguments = ([module, *map(str, words)], cwd, self._output, first)
         self._process = FORKED.Process(target=_main, args=arguments)
         self._process.start()
 
@@ -54,12 +61,10 @@ def _main(words: list[str], cwd: Path, output: Path, first: Callable[[], None] |
     with output.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
-    sys.argv = ["simulator", *words]
+    sys.argv = words
     if first is not None:
         first()
-    from simulator.__main__ import main
-
-    main()
+    import_module(f"{words[0]}.__main__").main()
 
 
 def nobody_reads() -> None:

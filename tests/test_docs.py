@@ -148,7 +148,7 @@ def test_links_lead_somewhere():
 
 def test_the_map_names_what_there_is():
     """Each file of the map from the paper to the code exists, and defines what it is said to."""
-    files = re.findall(r"`((?:agents|simulator|scenarios)/[\w/.]+)`", PAGES["paper"])
+    files = re.findall(r"`((?:agents|simulator|scenarios|reproduction)/[\w/.]+)`", PAGES["paper"])
     assert len(files) > 10
     assert all((ROOT / file).exists() for file in files)
     for names, file in re.findall(r"`(\w+)`, `([\w/]+\.py)`", PAGES["paper"]):

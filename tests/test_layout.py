@@ -17,9 +17,10 @@ ROOMS = re.findall(
 )
 #: Single files: what everybody may use, and what uses everybody.
 FLOOR, ROOF = ("errors", "machine", "seeds", "shipped"), ("__init__", "__main__")
+PACKAGES = ("agents", "simulator", "reproduction")
 FILES = sorted(
     path.relative_to(ROOT)
-    for package in ("agents", "simulator")
+    for package in PACKAGES
     for path in (ROOT / package).rglob("*.py")
     if "__pycache__" not in path.parts
 )
@@ -27,27 +28,39 @@ FILES = sorted(
 
 def height(module: tuple[str, ...]) -> int:
     """How high a module of ours stands: it may import from its own height and from below."""
-    if module[0] == "agents":
-        return -2
+    if module[0] != "simulator":
+        return -2 if module[0] == "agents" else len(ROOMS) + 1
     if len(module) == 1 or module[1] in (*FLOOR, "__version__", "require_own_agents"):
         return -1
     return len(ROOMS) if module[1] in ROOF else ROOMS.index(module[1])
 
 
 def imports(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """All imports of our own modules, inside functions and for type checkers too, with lines."""
+    """All imports of our own modules, inside functions and for type checkers too, with lines.
+
+    Names of modules in strings are imports as well: somebody will import them.
+    """
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             found = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and _is_module(node.value):
+            found = [node.value]
         else:
             continue
         for name in found:
             module = tuple(name.split("."))
-            if module[0] in ("agents", "simulator"):
+            if module[0] in PACKAGES:
                 yield node.lineno, module
+
+
+def _is_module(value: object) -> bool:
+    if not isinstance(value, str) or not re.fullmatch(rf"({'|'.join(PACKAGES)})(\.\w+)+", value):
+        return False
+    path = ROOT.joinpath(*value.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
 
 
 def test_every_folder_is_a_room_of_the_table():

@@ -7,6 +7,7 @@ import shlex
 
 import pytest
 
+from reproduction.__main__ import commands as reproduction
 from simulator.cli.commands import commands
 from tests.conftest import ROOT
 
@@ -16,7 +17,7 @@ COMMANDS = [
     line.split("  #")[0].strip()
     for block in BLOCKS
     for line in block.splitlines()
-    if line.startswith("python -m simulator")
+    if line.startswith(("python -m simulator", "python -m reproduction"))
 ]
 
 
@@ -29,23 +30,25 @@ def test_commands(command, tmp_path, monkeypatch):
         for word in words[3:]
         for path in (sorted(ROOT.glob(word)) if "*" in word else [word])
     ]
-    if words[3] in ("run", "sweep", "compare", "reproduce"):
+    if words[2] == "reproduction" or words[3] in ("run", "sweep", "compare"):
         arguments += ["--out", str(tmp_path)]
     if words[3] in ("run", "sweep", "compare"):
         arguments += ["--set", "engine=compiled"]
     monkeypatch.chdir(ROOT)
-    assert not commands.main(arguments, standalone_mode=False)
+    program = reproduction if words[2] == "reproduction" else commands
+    assert not program.main(arguments, standalone_mode=False)
 
 
 def test_there_are_commands():
     assert len(COMMANDS) >= 8
 
 
-def test_the_example_is_the_shipped_one():
-    shipped = (ROOT / "docs" / "examples" / "averaging.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["averaging", "squared_hinge"])
+def test_the_examples_are_the_shipped_ones(name):
+    shipped = (ROOT / "docs" / "examples" / f"{name}.py").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(from agents\..*?)```", page, flags=re.DOTALL)
-    assert shipped.endswith(example)
+    examples = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert any(shipped.endswith(example) for example in examples)
 
 
 def test_links_lead_somewhere():

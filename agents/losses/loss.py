@@ -50,7 +50,7 @@ class Loss(Strict):
 
     # --- what a loss states; ``self`` has the parameters, and in compiled code nothing else -------
     def value(self, s: float, y: float) -> float:
-        """ℓ(s, y)."""
+        """ℓ(s, y), of one prediction s = x·θ and its target y; two numbers, and one comes back."""
         raise NotImplementedError
 
     def slope(self, s: float, y: float) -> float:
@@ -62,7 +62,17 @@ class Loss(Strict):
         raise NotImplementedError
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
-        """The fields of ``agents.attached.Data`` that this step needs beside points and targets."""
+        """The fields of ``agents.attached.Data`` that this step needs beside points and targets.
+
+        Parameters
+        ----------
+        X, y
+            The points (M, p) and targets (M,) of all agents, end to end.
+        offsets
+            Agent i's are ``offsets[i] … offsets[i + 1] − 1``; (n + 1,).
+        a, b
+            The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ), (n,).
+        """
         raise NotImplementedError
 
     def fit_all(self, X: Floats | None, y: Floats, offsets: Indices, ridge: float) -> Floats:
@@ -144,7 +154,7 @@ class Kinked(Loss):
     low: ClassVar[float] = 0.0
 
     def boxed(self, X: Floats | None, y: Floats) -> tuple[Floats, Floats]:
-        """z (m, p) and t (m,)."""
+        """z (m, p) and t (m,) for points X (m, p), None without features, and targets y (m,)."""
         raise NotImplementedError
 
     def bend(self, s: float, y: float) -> float:

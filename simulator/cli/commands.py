@@ -24,7 +24,6 @@ from simulator.cli.options import (
 )
 from simulator.cli.plugin_test import test_command
 from simulator.cli.report import animate_command, report_command
-from simulator.cli.reproduce import reproduce_command
 from simulator.cli.stored import draw_command, list_command, show_command
 from simulator.cli.sweep import compare_command, sweep_command
 
@@ -78,7 +77,6 @@ def commands(debug: bool) -> None:
       python -m simulator sweep scenarios/moons.yaml --set network.drop=0,0.2,0.5 --seeds 5
       python -m simulator compare scenarios/moons.yaml --seeds 10
       python -m simulator report results/moons-17fc246b --open
-      python -m simulator reproduce all --quick
       python -m simulator validate scenarios/*.yaml
     """
     options.debugging = debug
@@ -86,7 +84,6 @@ def commands(debug: bool) -> None:
 
 commands.add_command(sweep_command)
 commands.add_command(compare_command)
-commands.add_command(reproduce_command)
 commands.add_command(report_command)
 commands.add_command(animate_command)
 commands.add_command(example_command)
@@ -209,14 +206,13 @@ def _report(
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @plugin_option
 def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
-    """Check scenarios, sweeps and choices without running them; all errors of all are shown.
+    """Check scenarios and sweeps without running them; all errors of all are shown.
 
     \b
     Example:
       python -m simulator validate scenarios/*.yaml
     """
     from simulator.errors import ScenarioError
-    from simulator.paper.choices import is_choices, load_choices
     from simulator.runs.plugins import load_plugins
     from simulator.shipped import expanded
     from simulator.sweeps.plan import make_plan, read_request
@@ -225,10 +221,7 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     wrong = 0
     for file in expanded(files):
         try:
-            if is_choices(file):
-                load_choices(file)
-            else:
-                make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
         except ScenarioError as error:
             click.echo(str(error), err=True)
             wrong += 1
@@ -241,30 +234,26 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
 @click.option(
     "--of",
     "kind",
-    type=click.Choice(["scenario", "sweep", "choices"]),
+    type=click.Choice(["scenario", "sweep"]),
     default="scenario",
     show_default=True,
     help="The kind of file.",
 )
 @plugin_option
 def schema_command(kind: str, plugins: tuple[str, ...]) -> None:
-    """Print the JSON Schema of scenario files, for editors; or of sweep files or choices.
+    """Print the JSON Schema of scenario files, for editors; or of sweep files.
 
     \b
     Examples:
       python -m simulator schema > scenarios/scenario.schema.json
       python -m simulator schema --of sweep > scenarios/sweep.schema.json
-      python -m simulator schema --of choices > scenarios/paper/choices.schema.json
     """
-    from simulator.paper.schema import choices_schema
     from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
     from simulator.sweeps.schema import sweep_schema
 
-    if kind == "scenario":
-        schema = json_schema(schema_for(load_plugins(plugins)))
-    else:
-        schema = sweep_schema() if kind == "sweep" else choices_schema()
+    scenario = kind == "scenario"
+    schema = json_schema(schema_for(load_plugins(plugins))) if scenario else sweep_schema()
     click.echo(json.dumps(schema, indent=2, ensure_ascii=False))
 
 

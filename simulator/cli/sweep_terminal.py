@@ -14,7 +14,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
 
 from simulator.cli.tables import Column, fitted, is_terminal, number, terminal
 from simulator.store.store import Store
@@ -258,18 +257,3 @@ def _close(console: Console, sweep: Sweep, computed: Computed | None) -> None:
     for figure in sorted(Path(sweep.folder).iterdir()):
         if figure.suffix in (".png", ".pdf", ".svg"):
             console.print(f"          {escape(str(figure))}")
-
-
-def show_claims(file: Path) -> None:
-    """The verdicts on the paper's claims."""
-    console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("holds")
-    table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("claim")
-    for _, row in pd.read_csv(file).iterrows():
-        known = np.isfinite(row["low"])
-        interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""
-        table.add_row(row["holds"], f"{row['value']:.3g}", interval, escape(row["text"]))
-    console.print(table)

@@ -215,8 +215,8 @@ def _import_file(path: Path) -> tuple[ModuleType, dict[str, bytes]]:
     """Run a file as a module with a stable name; its folder's other files can be imported."""
     content, folder = path.read_bytes(), path.resolve().parent
     name = _module_name(path)
-    _forget_helpers(folder)
-    before = set(sys.modules)
+    # Files beside it are read anew: they may have changed since, or be another folder's.
+    aside = {old: sys.modules.pop(old, None) for old in {*_files_below(folder), *_HELPERS}}
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -230,41 +230,31 @@ def _import_file(path: Path) -> tuple[ModuleType, dict[str, bytes]]:
         raise
     finally:
         sys.path.remove(str(folder))
-    used = (set(sys.modules) - before - {name}) | _used_by(module)
-    return module, {path.name: content} | _helpers(folder, used)
+        helpers = _files_below(folder)
+        sys.modules.update({old: one for old, one in aside.items() if one} | sys.modules)
+    helpers.pop(name)
+    _HELPERS.update(helpers)
+    files = {file.relative_to(folder).as_posix(): file.read_bytes() for file in helpers.values()}
+    return module, {path.name: content} | dict(sorted(files.items()))
 
 
-def _used_by(module: ModuleType) -> set[str]:
-    """The modules that a plugin names, or takes something from, also those imported before it."""
-    things = vars(module).values()
-    names = {thing.__name__ for thing in things if inspect.ismodule(thing)}
-    return (names | {str(getattr(thing, "__module__", "")) for thing in things}) - {module.__name__}
+#: The modules of all files that were imported beside plugins.
+_HELPERS: set[str] = set()
 
 
-#: The folder of the plugin that a helper file came with, by the module's name.
-_HELPERS: dict[str, Path] = {}
-
-
-def _forget_helpers(folder: Path) -> None:
-    """Let a plugin's helper files be read anew: they may have changed since."""
-    for name in [name for name, home in _HELPERS.items() if home == folder]:
-        sys.modules.pop(name, None)
-        del _HELPERS[name]
-
-
-def _helpers(folder: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """Of these modules the files below the plugin's own folder, and no library's."""
-    libraries = {Path(home).resolve() for home in sysconfig.get_paths().values()}
-    helpers = {}
-    for name in sorted(names):
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if not file or not file.endswith(".py") or name.split(".")[0] in ("agents", "simulator"):
+def _files_below(folder: Path) -> dict[str, Path]:
+    """The files below a folder that are imported, by module; not those of libraries, nor ours."""
+    libraries = tuple(sysconfig.get_paths().values())
+    found = {}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if not file or not file.endswith(".py") or file.startswith(libraries):
             continue
-        path = Path(file).resolve()
-        if folder in path.parents and not libraries.intersection(path.parents):
-            _HELPERS[name] = folder
-            helpers[path.relative_to(folder).as_posix()] = path.read_bytes()
-    return helpers
+        if name.split(".")[0] not in ("agents", "simulator", "__main__"):
+            path = Path(file).resolve()
+            if folder in path.parents:
+                found[name] = path
+    return found
 
 
 def _sources_of(module: ModuleType) -> dict[str, bytes]:

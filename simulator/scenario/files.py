@@ -82,13 +82,11 @@ def read_scenario(
 
 
 def _of_another_kind(values: dict[str, Any]) -> str | None:
-    """What is wrong with a file that is no scenario, but one of the other kinds that there are."""
+    """What is wrong with a file that is no scenario, but a sweep file."""
     if "task" in values:
         return None
     if {"base", "grid"} & values.keys():
         return "this is a sweep file, not a scenario: give it to sweep or compare"
-    if {"mean_estimation", "linear_classification", "scalability"} & values.keys():
-        return "this is a file of choices, not a scenario: give it to reproduce --choices"
     return None
 
 

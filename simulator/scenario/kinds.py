@@ -57,7 +57,19 @@ class Task(Strict):
         return []
 
     def build(self, rng: Any) -> Any:
-        """The data and whatever else is known about the agents (``simulator.problem.Material``)."""
+        """The data and whatever else is known about the agents.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            The only source of randomness: the same seed gives the same data.
+
+        Returns
+        -------
+        simulator.problem.tasks.task.Material
+            Names (n), points X (M, p) or None and targets y (M,) end to end, how many each agent
+            has (n,), and where they are known true models (n, p) and vectors to compare (n, d).
+        """
         raise NotImplementedError
 
 
@@ -73,7 +85,21 @@ class Graph(Strict):
         return []
 
     def build(self, agents: Any, rng: Any) -> Any:
-        """W (n, n), symmetric with positive weights, between ``simulator.problem.Agents``."""
+        """The weights between the agents.
+
+        Parameters
+        ----------
+        agents : simulator.problem.graphs.graph.Agents
+            Their names (n) and, where there are any, their vectors (n, d).
+        rng : numpy.random.Generator
+            The only source of randomness.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            W, (n, n): symmetric, its entries positive, nothing on the diagonal; ``symmetric`` in
+            ``simulator.problem.graphs.graph`` makes one of edges.
+        """
         raise NotImplementedError
 
 
@@ -103,7 +129,15 @@ class Metric(Strict):
         return True
 
     def measure(self, view: Any, models: Any) -> float:
-        """Its value for models (n, p)."""
+        """Its value.
+
+        Parameters
+        ----------
+        view : simulator.theory.metrics.View
+            ``view.problem`` has the data, the graph and the true models; read only.
+        models : numpy.ndarray
+            (n, p), read only: the run's own.
+        """
         raise NotImplementedError
 
     def each(self, view: Any, models: Any) -> Any:

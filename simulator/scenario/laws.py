@@ -45,7 +45,20 @@ class Law(Strict, Generic[Q]):
                 setattr(cls, name, property(_number_of(given.fget), doc=given.__doc__))
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
-        """``size`` independent values, each from one call of the generator."""
+        """Independent values, each from one call of the generator.
+
+        Parameters
+        ----------
+        rng
+            Where randomness comes from; so many draws at once are the same as one by one.
+        size
+            How many.
+
+        Returns
+        -------
+        numpy.ndarray
+            (size,), finite and not negative.
+        """
         raise NotImplementedError
 
     def source(self, rng: np.random.Generator) -> Callable[[int], Floats]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import signal
@@ -325,6 +326,42 @@ def test_a_helper_file_that_changes_is_read_again_and_changes_the_hash(plugin):
         np.testing.assert_array_equal(simpy, compiled)
     assert not np.array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][0], mine(plugin(MINE, "plain.py")).models)
+
+
+def test_a_plugin_of_several_files_runs_everywhere(tmp_path: Path, monkeypatch):
+    """In this process, in others, and where a file beside it was imported before."""
+    home, other = tmp_path / "home", tmp_path / "other"
+    for folder, share in ((home, 0.5), (other, 0.25)):
+        folder.mkdir()
+        helper = (
+            "from murmuration_test_constants import SHARE\n\n\ndef share():\n    return SHARE\n"
+        )
+        (folder / "murmuration_test_helper.py").write_text(helper)
+        (folder / "murmuration_test_constants.py").write_text(f"SHARE = {share}\n")
+        text = "from murmuration_test_helper import share\n" + MINE.replace(
+            "0.5 * (", "HALF * ("
+        ).replace("class Mine", "HALF = share()\n\n\nclass Mine")
+        (folder / "mine.py").write_text(text)
+    (home / "tiny.yaml").write_text(TINY)
+    monkeypatch.syspath_prepend(str(home))
+    importlib.import_module("murmuration_test_helper")
+    hashes = set()
+    for jobs in (1, 2):
+        swept = sweep(
+            home / "tiny.yaml",
+            {"seed": [0, 1, 2]},
+            plugins=home / "mine.py",
+            jobs=jobs,
+            out=tmp_path / f"results{jobs}",
+        )
+        assert swept.failed == 0
+        hashes.add(frozenset(path.name for path in (tmp_path / f"results{jobs}").rglob("*-*")))
+    assert len(hashes) == 1
+    models = [mine(folder / "mine.py").models for folder in (home, other, home)]
+    np.testing.assert_array_equal(models[0], models[2])
+    assert not np.array_equal(models[0], models[1])
+    for name in ("murmuration_test_helper", "murmuration_test_constants"):
+        sys.modules.pop(name, None)
 
 
 # --- what a rule gets wrong -----------------------------------------------------------------------

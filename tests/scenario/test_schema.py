@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.errors import ScenarioError
-from simulator.paper.schema import choices_schema
 from simulator.runs.plugins import schema_for
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import (
@@ -184,7 +183,6 @@ def test_a_file_named_twice_is_listed_once(write: Any) -> None:
     [
         ("scenario", "scenarios/scenario.schema.json", lambda: json_schema(schema_for())),
         ("sweep", "scenarios/sweep.schema.json", sweep_schema),
-        ("choices", "scenarios/paper/choices.schema.json", choices_schema),
     ],
 )
 def test_schema_files_are_current(kind, name, schema) -> None:
@@ -206,29 +204,20 @@ def test_the_schema_describes_every_key() -> None:
     assert [key for key, described in every.items() if not described] == []
 
 
-def test_schemas_accept_the_shipped_sweeps_and_choices() -> None:
+def test_the_schema_accepts_the_shipped_sweeps() -> None:
     for file in (ROOT / "scenarios").rglob("*.yaml"):
         text = file.read_text(encoding="utf-8")
         values = yaml.safe_load(text)
-        kind = choices_schema if "held_out" in values else sweep_schema
         if "task" not in values:
-            jsonschema.Draft202012Validator(kind()).validate(values)
+            jsonschema.Draft202012Validator(sweep_schema()).validate(values)
             wrong = {**values, "grdi": {}}
-            assert not jsonschema.Draft202012Validator(kind()).is_valid(wrong)
+            assert not jsonschema.Draft202012Validator(sweep_schema()).is_valid(wrong)
 
 
-@pytest.mark.parametrize(
-    ("command", "file", "message"),
-    [
-        ("run", "scenarios/phase_diagram.yaml", "this is a sweep file, not a scenario"),
-        ("run", "scenarios/paper/choices.yaml", "this is a file of choices, not a scenario"),
-        ("sweep", "scenarios/paper/choices.yaml", "this is a file of choices, not a scenario"),
-    ],
-)
-def test_files_of_another_kind_are_told_so(here, command, file, message) -> None:
-    done = here(command, file)
+def test_files_of_another_kind_are_told_so(here) -> None:
+    done = here("run", "scenarios/phase_diagram.yaml")
     assert done.returncode == 2
-    assert message in done.stderr
+    assert "this is a sweep file, not a scenario" in done.stderr
 
 
 def test_a_share_may_be_a_percentage() -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.paper.experiment import (
+from reproduction.experiment import (
     LOOKS,
     Experiment,
     Tables,
@@ -17,7 +17,7 @@ from simulator.paper.experiment import (
     summary,
     with_interval,
 )
-from simulator.runs.plugins import schema_for
+from reproduction.problems import scenario
 from simulator.scenario.schema import Scenario
 from simulator.sweeps.work import Run
 
@@ -125,23 +125,23 @@ def _scenario(
         hidden = {"epsilon": budget, "delta": DELTA, "updates": updates, "clip": 1.0}
         algorithm["privacy"] = hidden
     length = 30.0 if budget is None else 4.0 * updates + 20.0
-    return schema_for().model_validate(
+    task = {
+        "kind": "linear_classification",
+        "agents": 100,
+        "dimension": dimension,
+        "samples": {"kind": "uniform", "low": 10, "high": MOST_POINTS},
+        "points": "ball",
+        "loss": "logistic",
+        "ridge": 2.0,
+    }
+    return scenario(
+        task,
+        {"kind": "angular_kernel", "sigma": 0.1, "min_weight": 0.01},
         {
             "name": "private",
-            "engine": "compiled",
             "seed": seed,
-            "task": {
-                "kind": "linear_classification",
-                "agents": 100,
-                "dimension": dimension,
-                "samples": {"kind": "uniform", "low": 10, "high": MOST_POINTS},
-                "points": "ball",
-                "loss": "logistic",
-                "ridge": 2.0,
-            },
-            "graph": {"kind": "angular_kernel", "sigma": 0.1, "min_weight": 0.01},
             "algorithm": algorithm,
             "stop": {"time": length},
             "record": {"every": length},
-        }
+        },
     )

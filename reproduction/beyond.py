@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from simulator.errors import ScenarioError
+from reproduction.experiment import LOOKS, Experiment, Tables
+from reproduction.problems import ENGINE
 from simulator.figures.run import GREY
-from simulator.paper.choices import DEFAULT_FILE
-from simulator.paper.experiment import LOOKS, Experiment, Paper, Tables
 from simulator.sweeps.comparison import comparison_request, pairs_table, speedup_table
 from simulator.sweeps.knobs import HELD_OUT_SEEDS, Tuning, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan
@@ -41,32 +40,20 @@ class Beyond(Experiment):
     id = "beyond"
     title = "Beyond the paper: time to target, gossip against rounds whose timer is tuned"
     size = (9.8, 7.6)
-    #: Sweep files, by what they run: beside the choices, or the project's own.
+    #: Sweep files, by what they run.
     files: ClassVar = {"mp": "beyond.yaml", "admm": "beyond_admm.yaml"}
     algorithms: ClassVar = {"mp": "model propagation", "admm": "ADMM"}
-
-    def __init__(self, paper: Paper):
-        """Find the files now, not after the work of all other experiments."""
-        super().__init__(paper)
-        folders = (self.choices.file.parent, DEFAULT_FILE.parent)
-        self._paths = {
-            name: next((f / file for f in folders if (f / file).exists()), folders[0] / file)
-            for name, file in self.files.items()
-        }
-        for path in self._paths.values():
-            if not path.exists():
-                raise ScenarioError(
-                    f"{path}: no such file; it belongs beside {self.choices.file.name}"
-                )
 
     @cached_property
     def _requests(self) -> dict[str, Request]:
         """What each file asks for, in the size that is wanted."""
-        return {name: self._request(name, path) for name, path in self._paths.items()}
+        return {name: self._request(name) for name in self.files}
 
-    def _request(self, name: str, path: Path) -> Request:
+    def _request(self, name: str) -> Request:
+        path = Path(__file__).parent / self.files[name]
         asked = requested(path, (), seeds=self.sizes.beyond_seeds)
-        asked = replace(asked, grid={**asked.grid, **self.sizes.beyond_grid.get(name, {})})
+        own = self.sizes.beyond_grid.get(name, {})
+        asked = replace(asked, grid={**asked.grid, "engine": [ENGINE], **own})
         most = self.sizes.beyond_timers
         tuned = {side: (key, values[:most]) for side, (key, values) in asked.tune.items()}
         return comparison_request(replace(asked, tune=tuned), curves=False)

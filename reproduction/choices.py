@@ -1,4 +1,4 @@
-"""What the paper leaves open: ``scenarios/paper/choices.yaml``, read and checked."""
+"""What the paper leaves open: ``choices.yaml``, read and checked."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from simulator.errors import ScenarioError
 from simulator.scenario.files import Source, read_scenario_text
 from simulator.scenario.messages import Mistake, did_you_mean, shown
 from simulator.scenario.yaml_positions import KeyPath, read_yaml
-from simulator.shipped import found as shipped
 
-DEFAULT_FILE = Path("scenarios/paper/choices.yaml")
+DEFAULT_FILE = Path(__file__).parent / "choices.yaml"
 
 _Dimension = Annotated[str, Field(pattern="^p[1-9][0-9]*$")]
 _ALPHA = (Share, "a number between 0 and 1")
@@ -90,20 +89,8 @@ class Choices:
         return replace(self, all={**self.all, **new})
 
 
-def is_choices(path: Path) -> bool:
-    """Is this a file of choices, and not a scenario?"""
-    given = read_yaml(read_scenario_text(shipped(path))).value
-    return isinstance(given, dict) and bool(CHOICES.keys() & given.keys()) and "task" not in given
-
-
 def load_choices(path: Path) -> Choices:
     """Read and check a file of choices; raises ScenarioError with one line a mistake."""
-    path = shipped(path)
-    if not path.exists():
-        raise ScenarioError(
-            f"{path}: no such file; the project's own is {DEFAULT_FILE} in its checkout, and "
-            "--choices says where another one is"
-        )
     source = Source(path, read_yaml(read_scenario_text(path)))
     given = source.text.value
     if not isinstance(given, dict):

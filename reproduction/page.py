@@ -12,9 +12,9 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from reproduction.choices import Choices
+from reproduction.experiment import Paper
 from simulator.errors import StoreWarning
-from simulator.paper.choices import Choices
-from simulator.paper.experiment import Paper
 from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION
 
@@ -31,7 +31,7 @@ def provenance(paper: Paper) -> str:
 def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Path:
     """Write the page from what is in the folder."""
     quick = paper.sizes.name == "quick"
-    command = f"python -m simulator reproduce all{' --quick' if quick else ''}"
+    command = f"python -m reproduction all{' --quick' if quick else ''}"
     parts = [
         f"# The paper, reproduced{' (quick version)' if quick else ''}\n",
         "Vanhaesebrouck, Bellet, Tommasi: *Decentralized Collaborative Learning of Personalized "
@@ -87,7 +87,7 @@ def _claims(file: Path) -> str:
             raise ValueError("no rows")
         return _claims_table(table)
     except (OSError, ValueError, KeyError) as error:
-        again = "`reproduce claims` writes it anew"
+        again = "`python -m reproduction claims` writes it anew"
         warnings.warn(f"{file}: damaged: {error}; {again}", StoreWarning, stacklevel=2)
         return f"**{file.name} is damaged; {again}.**\n"
 

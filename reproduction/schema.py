@@ -6,14 +6,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from simulator.paper.choices import CHOICES
+from reproduction.choices import CHOICES
 
 
 def choices_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of a file of choices."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "description": "What the paper leaves open, decided: for reproduce --choices.",
+        "description": "What the paper leaves open, decided: for python -m reproduction --choices.",
         "type": "object",
         "properties": {block: _block(block, known) for block, known in CHOICES.items()},
         "required": list(CHOICES),

@@ -11,9 +11,8 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from simulator.figures.run import GREY, ORANGE
-from simulator.paper.classification import by_instance
-from simulator.paper.experiment import (
+from reproduction.classification import by_instance
+from reproduction.experiment import (
     ClosedForm,
     Experiment,
     Paper,
@@ -21,8 +20,9 @@ from simulator.paper.experiment import (
     stored_table,
     with_interval,
 )
-from simulator.paper.mean_estimation import BLOCK
-from simulator.paper.problems import moons, neighbours, separators
+from reproduction.mean_estimation import BLOCK
+from reproduction.problems import moons, neighbours, separators
+from simulator.figures.run import GREY, ORANGE
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 

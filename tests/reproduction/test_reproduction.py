@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from simulator.cli.commands import commands
-from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
-from simulator.paper import reproduction
-from simulator.paper.beyond import Beyond
-from simulator.paper.choices import load_choices
-from simulator.paper.classification import (
+from reproduction import reproduce as reproducing
+from reproduction.__main__ import commands
+from reproduction.beyond import Beyond
+from reproduction.choices import load_choices
+from reproduction.classification import (
     algorithm,
     by_instance,
     weighted_interval,
     with_hello,
 )
-from simulator.paper.closed_forms import (
+from reproduction.closed_forms import (
     accuracies,
     confidences,
     equivalence,
     mean_errors,
     propagated,
 )
-from simulator.paper.experiment import Paper, geometric, reached
-from simulator.paper.mean_estimation import Moons, sides, wins
-from simulator.paper.page import write_page
-from simulator.paper.problems import moons, separators
-from simulator.paper.reproduction import IDS, expand, reproduce
-from simulator.paper.scalability import slope
-from simulator.paper.sizes import FULL, QUICK
-from simulator.paper.verdicts import all_of, judged
+from reproduction.experiment import Paper, geometric, reached
+from reproduction.mean_estimation import Moons, sides, wins
+from reproduction.page import write_page
+from reproduction.problems import moons, separators
+from reproduction.reproduce import IDS, expand, reproduce
+from reproduction.scalability import slope
+from reproduction.sizes import FULL, QUICK
+from reproduction.verdicts import all_of, judged
+from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.store.store import Store
@@ -53,7 +56,7 @@ from simulator.theory.objectives import consensus_model
 from tests.conftest import ROOT
 from tests.processes import Command
 
-CHOICES = ROOT / "scenarios" / "paper" / "choices.yaml"
+CHOICES = ROOT / "reproduction" / "choices.yaml"
 COMMITTED = ROOT / "results" / "paper"
 
 
@@ -119,23 +122,19 @@ def test_wrong_files_and_names_end_in_plain_words(tmp_path, monkeypatch, words, 
     monkeypatch.chdir(tmp_path)
     Path("list.yaml").write_text("[1, 2]")
     with pytest.raises(SimulatorError, match=message):  # which ends in exit code 2
-        commands.main(["reproduce", *words, "--out", "results"], standalone_mode=False)
+        commands.main([*words, "--out", "results"], standalone_mode=False)
     assert not Path("results").exists()
 
 
 def test_choices_of_ones_own_may_lie_anywhere(tmp_path, monkeypatch):
-    """The sweep files beside them are the project's, unless there are some; said at once."""
+    """The sweep files are the project's, wherever one is."""
     own = tmp_path / "own.yaml"
     own.write_text(CHOICES.read_text())
     paper = Paper(load_choices(own), QUICK, Store(tmp_path))
-    monkeypatch.chdir(ROOT)
+    monkeypatch.chdir(tmp_path)
     held_out = next(Beyond(paper).stages())  # two timers on ten seeds
     assert {run.scenario.seed for run in held_out} == set(range(10**6, 10**6 + 10))
     assert {run.scenario.algorithm.mode for run in held_out} == {"sync"}
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ScenarioError, match=r"beyond\.yaml: no such file; it belongs beside own"):
-        list(reproduce(["fig1", "beyond"], choices=own, out=tmp_path / "results"))
-    assert not (tmp_path / "results").exists()
 
 
 def test_names_are_done_once_in_their_order():
@@ -146,26 +145,33 @@ def test_names_are_done_once_in_their_order():
 
 
 def test_help_names_every_experiment():
-    output = CliRunner().invoke(commands, ["reproduce", "--help"]).output
+    output = CliRunner().invoke(commands, ["--help"]).output
     assert all(name in output for name in IDS)
 
 
 @pytest.mark.parametrize("name", ["beyond.yaml", "beyond_admm.yaml"])
 def test_the_comparison_beyond_the_paper_is_an_ordinary_sweep_file(name):
-    request = replace(read_request(ROOT / "scenarios" / "paper" / name), seeds=1)
+    request = replace(read_request(ROOT / "reproduction" / name), seeds=1)
     assert request.tune["sync"][0] == "network.retransmit_after"
     assert {"world", "$spread"} <= make_plan(request).axes.keys()
 
 
-def test_validate_knows_choices(tmp_path: Path):
+def test_choices_can_be_validated_alone(tmp_path: Path):
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(CHOICES.read_text().replace("value: cube", "value: square"))
-    result = CliRunner().invoke(
-        commands, ["validate", str(CHOICES), str(wrong)], standalone_mode=False
-    )
-    assert result.return_value == 2
-    assert f"{CHOICES}: valid" in result.output
-    assert "points.value: must be cube, ball or sphere (got 'square')" in result.output
+    result = CliRunner().invoke(commands, ["validate"])
+    assert result.output == f"{CHOICES}: valid\n"
+    with pytest.raises(ScenarioError, match=r"points\.value: must be cube, ball or sphere"):
+        commands.main(["validate", "--choices", str(wrong)], standalone_mode=False)
+
+
+def test_the_schema_file_is_current_and_accepts_the_choices():
+    printed = CliRunner().invoke(commands, ["schema"]).output
+    file = CHOICES.with_name("choices.schema.json")
+    assert printed == file.read_text(), "run: python -m reproduction schema > reproduction/…"
+    schema, values = json.loads(printed), yaml.safe_load(CHOICES.read_text())
+    jsonschema.Draft202012Validator(schema).validate(values)
+    assert not jsonschema.Draft202012Validator(schema).is_valid({**values, "grdi": {}})
 
 
 # --- closed forms -------------------------------------------------------------------------------
@@ -343,19 +349,19 @@ def tables_of(folder: Path) -> dict[str, bytes]:
 
 def plain_figures() -> None:
     """What fonts and pixels cost is not the point here."""
-    reproduction._STYLE = {**reproduction._STYLE, "pdf.fonttype": 3, "savefig.dpi": 50}
+    reproducing._STYLE = {**reproducing._STYLE, "pdf.fonttype": 3, "savefig.dpi": 50}
 
 
 @pytest.fixture
 def plain_figures_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduction, "_STYLE", reproduction._STYLE)  # so that it is undone
+    monkeypatch.setattr(reproducing, "_STYLE", reproducing._STYLE)  # so that it is undone
     plain_figures()
 
 
 @pytest.fixture
 def quick(tmp_path: Path, plain_figures_here: None) -> tuple[Path, str]:
     """All experiments in small: results and output."""
-    words = ["reproduce", "all", "--quick", "--jobs", "2", "--out", str(tmp_path)]
+    words = ["all", "--quick", "--jobs", "2", "--out", str(tmp_path)]
     result = CliRunner().invoke(commands, [*words, "--choices", str(CHOICES)])
     assert result.exit_code == 0, result.output
     return tmp_path, result.output
@@ -366,8 +372,8 @@ def test_killed_and_started_again_it_gives_the_same_bytes(tmp_path: Path, plain_
     list(reproduce(names, choices=CHOICES, out=tmp_path / "whole", quick=True, jobs=1))
     once = tables_of(tmp_path / "whole" / "paper" / "quick")
     out = tmp_path / "killed"
-    words = ["reproduce", *names, "--quick", "--jobs", 1, "--out", out, "--choices", CHOICES]
-    process = Command(*words, cwd=tmp_path, first=plain_figures)
+    words = [*names, "--quick", "--jobs", 1, "--out", out]
+    process = Command(*words, cwd=tmp_path, first=plain_figures, module="reproduction")
     while process.running() and _stored(out) < 8:
         time.sleep(0.01)
     process.kill()
@@ -394,9 +400,9 @@ def test_interrupted_it_says_that_work_is_stored(tmp_path: Path, monkeypatch):
         raise Stopped
         yield
 
-    monkeypatch.setattr("simulator.paper.reproduction.reproduce", stop)
+    monkeypatch.setattr("reproduction.reproduce.reproduce", stop)
     with pytest.raises(Stopped) as error:
-        CliRunner().invoke(commands, ["reproduce", "fig1", "--out", str(tmp_path)])
+        CliRunner().invoke(commands, ["fig1", "--out", str(tmp_path)])
     assert error.value.__notes__ == [RESUMED]
 
 
@@ -407,11 +413,13 @@ def test_a_damaged_table_of_claims_does_not_spoil_the_page(choices, tmp_path: Pa
         (tmp_path / "claims.csv").write_bytes(damaged)
         with pytest.warns(StoreWarning, match=r"claims\.csv: damaged"):
             page = write_page(tmp_path, paper, [])
-        assert "`reproduce claims` writes it anew" in page.read_text()
+        assert "`python -m reproduction claims` writes it anew" in page.read_text()
 
 
 def _stored(out: Path) -> int:
-    return len([*out.glob("closed-forms/*.csv"), *out.glob("theorem1-*/manifest.json")])
+    work = out / "paper" / ".work"
+    assert not [*out.glob("theorem1-*"), *out.glob("closed-forms")]  # apart from runs of one's own
+    return len([*work.glob("closed-forms/*.csv"), *work.glob("theorem1-*/manifest.json")])
 
 
 def test_quick_versions_and_their_claims_are_those_committed(quick):

@@ -13,31 +13,31 @@ from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from simulator.errors import SimulatorError
-from simulator.figures.run import STYLE
-from simulator.paper.beyond import Beyond
-from simulator.paper.choices import DEFAULT_FILE, load_choices
-from simulator.paper.claims import SOURCES, claims_table
-from simulator.paper.classification import (
+from reproduction.beyond import Beyond
+from reproduction.choices import DEFAULT_FILE, load_choices
+from reproduction.claims import SOURCES, claims_table
+from reproduction.classification import (
     AccuracyByCommunications,
     AccuracyByDimension,
     AccuracyBySize,
 )
-from simulator.paper.experiment import Experiment, Paper, Tables
-from simulator.paper.mean_estimation import (
+from reproduction.experiment import Experiment, Paper, Tables
+from reproduction.mean_estimation import (
     ErrorByWidth,
     MeanCommunications,
     Moons,
     WinRatio,
 )
-from simulator.paper.other_choices import OtherChoices
-from simulator.paper.page import provenance, write_page
-from simulator.paper.private import Private
-from simulator.paper.scalability import Links, Scalability
-from simulator.paper.sizes import FULL, QUICK
-from simulator.paper.theorem import TheoremOne
-from simulator.paper.theory import Theory
-from simulator.paper.tuning import Tuning
+from reproduction.other_choices import OtherChoices
+from reproduction.page import provenance, write_page
+from reproduction.private import Private
+from reproduction.scalability import Links, Scalability
+from reproduction.sizes import FULL, QUICK
+from reproduction.theorem import TheoremOne
+from reproduction.theory import Theory
+from reproduction.tuning import Tuning
+from simulator.errors import SimulatorError
+from simulator.figures.run import STYLE
 from simulator.store.drafts import replacing_file
 from simulator.store.store import Store
 from simulator.sweeps.work import Progress, complete, unfinished
@@ -106,14 +106,16 @@ def reproduce(
 ) -> Iterator[Reproduced]:
     """Do experiments one after another; what is stored is used again, so a kill costs little.
 
-    Files go to ``<out>/paper``, small versions (``quick``) to ``<out>/paper/quick``.
+    Files go to ``<out>/paper``, small versions (``quick``) to ``<out>/paper/quick``, and what was
+    computed to ``<out>/paper/.work``, apart from runs of one's own.
 
-    >>> from simulator.paper.reproduction import reproduce
+    >>> from reproduction.reproduce import reproduce
     >>> list(reproduce(["fig2-left"], quick=True))  # doctest: +SKIP
     """
     wanted = expand(ids)
-    paper = Paper(load_choices(choices), QUICK if quick else FULL, Store(out))
-    folder = Path(out) / "paper" / ("quick" if quick else "")
+    top = Path(out) / "paper"
+    paper = Paper(load_choices(choices), QUICK if quick else FULL, Store(top / ".work"))
+    folder = top / "quick" if quick else top
     # All of them before the first one works: what is missing should be said at once.
     experiments = {
         name: EXPERIMENTS[name](paper)

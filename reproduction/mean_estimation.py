@@ -9,10 +9,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
-from simulator.figures.run import GREY, moon_panels
-from simulator.paper.choices import Choices
-from simulator.paper.closed_forms import confidences, propagated
-from simulator.paper.experiment import (
+from reproduction.choices import Choices
+from reproduction.closed_forms import confidences, propagated
+from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
@@ -26,7 +25,8 @@ from simulator.paper.experiment import (
     trace,
     with_interval,
 )
-from simulator.paper.problems import moons
+from reproduction.problems import moons
+from simulator.figures.run import GREY, moon_panels
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.sweeps.tables import last_values

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from simulator.paper.classification import curve_runs
-from simulator.paper.experiment import (
+from reproduction.classification import curve_runs
+from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
@@ -20,7 +20,7 @@ from simulator.paper.experiment import (
     trace,
     with_interval,
 )
-from simulator.paper.problems import moons
+from reproduction.problems import moons
 from simulator.sweeps.work import Run, Task
 
 #: Agents, their neighbours and rounds of ADMM on means, whose objective is strongly convex.

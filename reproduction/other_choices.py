@@ -10,16 +10,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from simulator.figures.run import BLUE, GREY, ORANGE
-from simulator.paper.choices import Choices
-from simulator.paper.classification import (
+from reproduction.choices import Choices
+from reproduction.classification import (
     METHODS,
     NAMES,
     by_instance,
     curve_runs,
     level_rows,
 )
-from simulator.paper.experiment import (
+from reproduction.experiment import (
     ClosedForm,
     Experiment,
     Tables,
@@ -28,10 +27,11 @@ from simulator.paper.experiment import (
     trace,
     with_interval,
 )
-from simulator.paper.mean_estimation import BLOCK, ROUNDS, MeanCommunications, sides, wins
-from simulator.paper.problems import moons, separators
-from simulator.paper.scalability import scaling_runs, scaling_table
-from simulator.paper.tuning import best_of, by_trade_off, tuning_tasks
+from reproduction.mean_estimation import BLOCK, ROUNDS, MeanCommunications, sides, wins
+from reproduction.problems import moons, separators
+from reproduction.scalability import scaling_runs, scaling_table
+from reproduction.tuning import best_of, by_trade_off, tuning_tasks
+from simulator.figures.run import BLUE, GREY, ORANGE
 from simulator.sweeps.work import Run, Task
 
 

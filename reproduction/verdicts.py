@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from simulator.paper.experiment import Tables, geometric
-from simulator.paper.mean_estimation import ROUNDS, SMALL
+from reproduction.experiment import Tables, geometric
+from reproduction.mean_estimation import ROUNDS, SMALL
 
 Verdict = Literal["yes", "no", "undecided"]
 Cell = tuple[float, float, float]

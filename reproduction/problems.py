@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from simulator.paper.choices import Choices
+from agents.compiling import JIT
+from reproduction.choices import Choices
 from simulator.runs.plugins import schema_for
 from simulator.scenario.schema import Scenario
 
+#: Event for event the same, and far sooner; nothing is compiled where Numba's JIT is off.
+ENGINE = "compiled" if JIT else "simpy"
 #: A problem without a network, for closed forms: the run that stands for it has no length.
 _NO_RUN = {"stop": {"communications": 1}}
 
@@ -25,7 +28,7 @@ def moons(choices: Choices, width: float = 1.0, agents: int = 300, **rest: Any) 
         "samples": {"kind": "confidence_width", "width": width, "max": 100},
     }
     kernel = {"kind": "gaussian_kernel", "sigma": 0.1, "min_weight": 0}
-    return _scenario(task, rest.pop("graph", kernel), rest)
+    return scenario(task, rest.pop("graph", kernel), rest)
 
 
 def separators(choices: Choices, dimension: int = 50, **rest: Any) -> Scenario:
@@ -36,7 +39,7 @@ def separators(choices: Choices, dimension: int = 50, **rest: Any) -> Scenario:
         "min_weight": choices["linear_classification.min_weight"],
         "allow_disconnected": True,
     }
-    return _scenario(_classification(choices, 100, dimension), graph, rest)
+    return scenario(_classification(choices, 100, dimension), graph, rest)
 
 
 def neighbours(choices: Choices, agents: int, **rest: Any) -> Scenario:
@@ -48,7 +51,7 @@ def neighbours(choices: Choices, agents: int, **rest: Any) -> Scenario:
         "weights": "unit",
         "allow_disconnected": True,
     }
-    return _scenario(_classification(choices, agents, 50), graph, rest)
+    return scenario(_classification(choices, agents, 50), graph, rest)
 
 
 def _classification(choices: Choices, agents: int, dimension: int) -> dict[str, Any]:
@@ -66,6 +69,7 @@ def _classification(choices: Choices, agents: int, dimension: int) -> dict[str, 
     }
 
 
-def _scenario(task: dict[str, Any], graph: dict[str, Any], rest: dict[str, Any]) -> Scenario:
-    values = {"name": "paper", "engine": "compiled", **_NO_RUN, **rest}
+def scenario(task: dict[str, Any], graph: dict[str, Any], rest: dict[str, Any]) -> Scenario:
+    """A problem; where nothing else is said it is not run."""
+    values = {"name": "paper", "engine": ENGINE, **_NO_RUN, **rest}
     return schema_for().model_validate({**values, "task": task, "graph": graph})

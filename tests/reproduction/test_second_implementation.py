@@ -25,7 +25,7 @@ LIMIT = 4.0
 
 @pytest.fixture(scope="module")
 def chosen():
-    blocks = yaml.safe_load((ROOT / "scenarios" / "paper" / "choices.yaml").read_text())
+    blocks = yaml.safe_load((ROOT / "reproduction" / "choices.yaml").read_text())
     return {b: {k: v["value"] for k, v in block.items()} for b, block in blocks.items()}
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from simulator.paper.experiment import Tables
-from simulator.paper.mean_estimation import ROUNDS, SMALL
-from simulator.paper.verdicts import (
+from reproduction.experiment import Tables
+from reproduction.mean_estimation import ROUNDS, SMALL
+from reproduction.verdicts import (
     case_of,
     decrease_of,
     fit_of,

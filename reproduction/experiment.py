@@ -16,10 +16,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from reproduction.choices import Choices
+from reproduction.closed_forms import FUNCTIONS
+from reproduction.sizes import Sizes
 from simulator.figures.run import BLUE, GREEN, GREY, ORANGE
-from simulator.paper.choices import Choices
-from simulator.paper.closed_forms import FUNCTIONS
-from simulator.paper.sizes import Sizes
 from simulator.runs.plugins import schema_for
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.scenario.schema import Scenario

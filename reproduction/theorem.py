@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.paper.experiment import (
+from reproduction.experiment import (
     LOOKS,
     Experiment,
     Tables,
@@ -16,7 +16,7 @@ from simulator.paper.experiment import (
     summary,
     with_interval,
 )
-from simulator.paper.problems import moons
+from reproduction.problems import moons
 from simulator.store.store import MODELS
 from simulator.sweeps.work import Run
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from simulator.paper import remarks, verdicts
-from simulator.paper.experiment import Tables
+from reproduction import remarks, verdicts
+from reproduction.experiment import Tables
 
 #: The experiments whose tables the claims are read from.
 SOURCES = (

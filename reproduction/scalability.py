@@ -14,10 +14,9 @@ from scipy import stats
 from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
-from simulator.figures.run import GREY, targets_and_links
-from simulator.paper.choices import Choices
-from simulator.paper.classification import algorithm
-from simulator.paper.experiment import (
+from reproduction.choices import Choices
+from reproduction.classification import algorithm
+from reproduction.experiment import (
     Experiment,
     Paper,
     Tables,
@@ -28,7 +27,8 @@ from simulator.paper.experiment import (
     summary,
     trace,
 )
-from simulator.paper.problems import neighbours, separators
+from reproduction.problems import neighbours, separators
+from simulator.figures.run import GREY, targets_and_links
 from simulator.problem.build import build_problem
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams

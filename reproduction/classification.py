@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
 
-from simulator.paper.choices import Choices
-from simulator.paper.experiment import (
+from reproduction.choices import Choices
+from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
@@ -25,7 +25,7 @@ from simulator.paper.experiment import (
     trace,
     with_interval,
 )
-from simulator.paper.problems import separators
+from reproduction.problems import separators
 from simulator.scenario.schema import Scenario
 from simulator.sweeps.tables import last_values, mean_interval
 from simulator.sweeps.work import Run

@@ -1,0 +1,136 @@
+"""``python -m reproduction``: the command that reproduces the paper."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from simulator.cli.options import hush, jobs_option, out_option
+
+CHOICES = Path(__file__).parent / "choices.yaml"
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.argument("experiments", nargs=-1, required=True)
+@click.option("--quick", is_flag=True, help="Small versions, in a minute or two.")
+@jobs_option
+@out_option
+@click.option(
+    "--choices",
+    type=click.Path(path_type=Path),
+    default=CHOICES,
+    show_default="reproduction/choices.yaml",
+    help="What the paper leaves open.",
+)
+@click.option("--force", is_flag=True, help="Compute again even what is there.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def commands(
+    experiments: tuple[str, ...],
+    quick: bool,
+    jobs: int | None,
+    out: Path,
+    choices: Path,
+    force: bool,
+    quiet: bool,
+) -> None:
+    """Reproduce experiments of the paper: tables, figures and the verdict on its claims.
+
+    EXPERIMENTS are `all` or some of: fig1, fig2-left, fig2-middle, fig2-right, fig3-left,
+    fig3-middle, fig3-right, fig4, fig5, theorem1, theory, tuning, choices, beyond, private,
+    claims. Files go to paper/ below --out (paper/quick/ with --quick), with a README.md that shows
+    them all. What is computed is stored in paper/.work/, so that an interrupted reproduction goes
+    on where it was.
+
+    `validate` only checks the choices, `schema` prints their JSON Schema, for editors.
+
+    \b
+    Examples:
+      python -m reproduction all --quick
+      python -m reproduction fig2-left fig2-middle
+      python -m reproduction claims --jobs 2
+      python -m reproduction all --choices my_choices.yaml --out my_results
+      python -m reproduction validate --choices my_choices.yaml
+      python -m reproduction schema > reproduction/choices.schema.json
+    """
+    from reproduction.choices import load_choices
+    from reproduction.schema import choices_schema
+
+    hush(quiet)
+    if experiments == ("validate",):
+        load_choices(choices)
+        click.echo(f"{choices}: valid")
+    elif experiments == ("schema",):
+        click.echo(json.dumps(choices_schema(), indent=2, ensure_ascii=False))
+    else:
+        _reproduce(experiments, quick, jobs, out, choices, force, quiet)
+
+
+def _reproduce(
+    experiments: tuple[str, ...],
+    quick: bool,
+    jobs: int | None,
+    out: Path,
+    choices: Path,
+    force: bool,
+    quiet: bool,
+) -> None:
+    from reproduction.reproduce import reproduce
+    from simulator.cli.sweep_terminal import sweep_progress
+    from simulator.sweeps.work import RESUMED, noting
+
+    started = time.perf_counter()
+    done = reproduce(
+        experiments,
+        choices=choices,
+        out=out,
+        quick=quick,
+        jobs=jobs,
+        force=force,
+        showing=lambda name, total: sweep_progress(name, total, visible=not quiet),
+    )
+    with noting(RESUMED):
+        for item in done:
+            seconds, started = time.perf_counter() - started, time.perf_counter()
+            if quiet:
+                continue
+            news = f"{item.computed} computed, {item.stored} already there"
+            click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
+            if item.id == "claims":
+                _show_claims(item.files[0])
+
+
+def _show_claims(file: Path) -> None:
+    """The verdicts on the paper's claims."""
+    import numpy as np
+    import pandas as pd
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("holds")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table.add_column("claim")
+    for _, row in pd.read_csv(file).iterrows():
+        known = np.isfinite(row["low"])
+        interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""
+        table.add_row(row["holds"], f"{row['value']:.3g}", interval, escape(row["text"]))
+    console.print(table)
+
+
+def main() -> None:
+    """Run the command, and end as ``python -m simulator`` does."""
+    from simulator.__main__ import main as run
+
+    run(lambda: commands)
+
+
+if __name__ == "__main__":
+    main()
