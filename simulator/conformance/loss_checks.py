@@ -90,15 +90,12 @@ def _differences(loss: Loss, name: str, of: str) -> str:
     """A formula against differences of another; where that has a kink there is nothing to say."""
     for each in variants(loss):
         s, y = pairs(each)
-        low, at, high = (getattr(each, of)(s + step, y) for step in (-STEP, 0.0, STEP))
-        before, after, found = (
-            (at - low) / STEP,
-            (high - at) / STEP,
-            getattr(each, f"{name}s")(s, y),
-        )
+        below, low, at, high, above = (getattr(each, of)(s + k * STEP, y) for k in range(-2, 3))
+        found, right = getattr(each, f"{name}s")(s, y), (high - low) / (2 * STEP)
         slack = SLACK * (1 + np.abs(found) + np.abs(at))
-        smooth = np.abs(after - before) <= 10 * slack
-        right = np.where(smooth, (high - low) / (2 * STEP), found)
+        others = (at - low) / STEP, (high - at) / STEP, (above - below) / (4 * STEP)
+        smooth = np.all([np.abs(other - right) <= 10 * slack for other in others], axis=0)
+        right = np.where(smooth, right, found)
         _compare(each, name, found, right, slack, f"by differences of its {of} it is")
     return ""
 
