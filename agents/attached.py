@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling, kept_code, proximal
-from agents.blame import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents import proximal
 from agents.losses.loss import curvatures, design
+from agents.machinery import code_cache, compiling
+from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents.parameters import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +54,7 @@ class Formulas:
             pointer = self.pointer(label)
             if compiling.call(pointer, self.address, len(s), *places) == compiling.FAILED:
                 raise self.fault(label, s, y) or self._failed(label, "in compiled code only")
-        if not kept_code.is_ours(type(self.loss)) and np.isnan(out).any():
+        if not code_cache.is_ours(type(self.loss)) and np.isnan(out).any():
             fault = self.fault(label, s, y)
             if fault is not None:
                 raise fault
@@ -98,7 +100,7 @@ _FORMULAS = {"values": "value", "slopes": "slope", "bends": "bend"}
 def _formulas_of(loss: type[Loss]) -> compiling.Functions:
     """The formulas of a loss's class, ready to be compiled."""
     kind, wrap = str(loss.model_fields["kind"].default), compiling.wrap_for(loss)
-    fields = [n for n, field in loss.model_fields.items() if field.annotation in (int, float)]
+    fields = list(numbers_of(loss))
     parameters = ", ".join([*(f"s.constants[{k}]" for k in range(len(fields))), "0.0"])
     pairs = "floats(k, i), floats(a, i), floats(b, i)"
 
@@ -110,7 +112,7 @@ def _formulas_of(loss: type[Loss]) -> compiling.Functions:
         compiling.Layout({"C": int}, {"constants": (float, ("C",))}),
         {label: each(name) for label, name in _FORMULAS.items()},
         {label: f"f_{label}(Constants({parameters}), {pairs})" for label in _FORMULAS},
-        kept_code.source_of(loss),
+        code_cache.source_of(loss),
         {"Constants": namedtuple("Constants", [*fields, "end"])},
     )
 

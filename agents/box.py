@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import entry, inlined, kernel
+from agents.machinery.compiling import entry, inlined, kernel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

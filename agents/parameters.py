@@ -51,6 +51,12 @@ class Strict(BaseModel):
         return schema
 
 
+def numbers_of(model: type[Strict]) -> dict[str, type]:
+    """The keys that are numbers, in their order, with their types: what compiled code knows."""
+    types: dict[str, Any] = {name: key.annotation for name, key in model.model_fields.items()}
+    return {name: kind for name, kind in types.items() if kind in (int, float, bool)}
+
+
 def _text_below(model: type, attribute: str) -> str:
     """The string below an attribute, in the class that annotates it last."""
     texts = (

@@ -17,8 +17,8 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, newton_direction, prox_box
-from agents.compiling import FAILED, inlined, kernel
-from agents.intrinsics import invoke
+from agents.machinery.compiling import FAILED, inlined, kernel
+from agents.machinery.intrinsics import invoke
 
 Floats = NDArray[np.float64]
 

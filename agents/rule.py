@@ -203,7 +203,7 @@ class Rule:
 
 
 # --- what a rule may call ------------------------------------------------------------------------
-# These are what runs without compilation; agents.compiling has the compiled forms.
+# These are what runs without compilation; agents.machinery.compiling has the compiled forms.
 def prox(s: Any, i: int, v: Floats, theta: Floats) -> bool:
     """θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), as ``Start.proximal`` has set it up.
 

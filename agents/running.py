@@ -13,9 +13,18 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents import compiling, kept_code
 from agents.attached import Attached
-from agents.blame import RAISED, CodeError, code_of, is_signal, place_of, read_only, told
+from agents.machinery import code_cache, compiling
+from agents.machinery.code_errors import (
+    RAISED,
+    CodeError,
+    code_of,
+    is_signal,
+    place_of,
+    read_only,
+    told,
+)
+from agents.parameters import numbers_of
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
 Floats = NDArray[np.float64]
@@ -49,8 +58,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     for name, array in rule.arrays.items():
         axis = sizes[array.over]
         own[name] = (array.dtype, (*(() if axis is None else (axis,)), *array.shape))
-    fields = rule.Parameters.model_fields
-    parameters = {n: f.annotation for n, f in fields.items() if f.annotation in (int, float, bool)}
+    parameters = numbers_of(rule.Parameters)
     numbers = {**_COMMON_NUMBERS, "links": int, "after_n": int}
     numbers |= {name: float if kind is float else int for name, kind in parameters.items()}
     layout = compiling.Layout(
@@ -74,7 +82,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
     return compiling.Functions(
-        f"rule_{rule.kind}", layout, functions, bodies, kept_code.source_of(rule)
+        f"rule_{rule.kind}", layout, functions, bodies, code_cache.source_of(rule)
     )
 
 
@@ -136,7 +144,7 @@ class RunningRule:
         #: What a message holds, in numbers, and its shape.
         self.numbers = rule.vectors * p
         self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
-        if not kept_code.is_ours(rule):
+        if not code_cache.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
         self.address = int(self.record.ctypes.data)
@@ -241,7 +249,10 @@ class RunningRule:
             if is_signal(error):
                 raise
             return self.failure(name, error, f" for agent {i} at {when}")
-        why = "in compiled code only, probably a division by zero or an index out of range"
+        why = (
+            "in compiled code, and not when called again in Python: a division by zero, an index "
+            "out of range, or what the first call had drawn or changed before it failed"
+        )
         return self._message(name, f" for agent {i} at {when}", why)
 
     def failure(self, name: str, error: BaseException, where: str = "") -> RuleError:

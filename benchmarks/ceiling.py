@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import entry
+from agents.machinery.compiling import entry
 from simulator.engines.compiled import draws, network, queue, world
 from simulator.engines.compiled.memory import attach, view
 from simulator.engines.compiled.queue import KINDS, pop, push

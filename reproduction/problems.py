@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import JIT
+from agents.machinery.compiling import JIT
 from reproduction.choices import Choices
 from simulator.runs.plugins import schema_for
 from simulator.scenario.schema import Scenario

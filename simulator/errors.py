@@ -26,8 +26,12 @@ class MissingError(StoreError):
 
 
 class DamagedError(StoreError):
-    """What is stored there is not what was written, or not for this version of the program."""
+    """What is stored there is not what was written."""
+
+
+class LayoutError(StoreError):
+    """What is stored there has a layout that this version of the program does not read."""
 
 
 class StoreWarning(UserWarning):
-    """Something stored cannot be used and is computed again; the message says what and why."""
+    """Something stored cannot be used; the message says what, why, and what is done instead."""

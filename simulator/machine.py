@@ -39,12 +39,3 @@ def require_memory(needed: float, what: str) -> None:
 def gigabytes(amount: float) -> str:
     """``2.5 GB``, and ``3e+21 GB`` where digits mean nothing."""
     return f"{amount / 1e9:.3g} GB"
-
-
-def require_readable(path: Path) -> None:
-    """Raise ValueError for a text file that is too large to be read and parsed."""
-    size = path.stat().st_size
-    if 10 * size > memory():  # text, its lines and cells, the numbers
-        raise ValueError(
-            f"{path} has {gigabytes(size)}, too much for a machine of {gigabytes(memory())}"
-        )

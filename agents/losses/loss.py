@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.parameters import Strict
+from agents.parameters import Strict, numbers_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -78,14 +78,23 @@ class Loss(Strict):
     def fit_all(self, X: Floats | None, y: Floats, offsets: Indices, ridge: float) -> Floats:
         """The solitary models (n, p) of n agents whose points lie end to end; 0 without points.
 
-        They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.
+        They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.  That is 0 only
+        where every L_i has one minimiser.
         """
         from agents.attached import Attached
 
         n = len(offsets) - 1
+        if ridge == 0.0:
+            self._require_one_minimiser(design(X, y), offsets)
         data = Attached(self, X, y, offsets, np.full(n, ridge), np.ones(n))
+        data.data.dual[:] = 0.0  # from θ = 0: other duals lie as far away as the ridge is small
         models = np.zeros((n, data.data.p))
         unfinished = data.prox_all(np.zeros(data.data.p), models)
+        if unfinished and ridge == 0.0:
+            raise ValueError(
+                f"the {self.kind} fit of {unfinished} agents has no minimum without a ridge; "
+                "task.ridge must be above 0"
+            )
         if unfinished:
             raise ValueError(
                 f"the {self.kind} fit of {unfinished} agents did not reach its accuracy; "
@@ -93,11 +102,24 @@ class Loss(Strict):
             )
         return models
 
+    def _require_one_minimiser(self, X: Floats, offsets: Indices) -> None:
+        """Raise ValueError where a fit without a ridge is not unique, by its points alone."""
+        ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        parts = [X[low:high] for low, high in ranges if high > low]
+        kinks = isinstance(self, Kinked)
+        few = sum(kinks or np.linalg.matrix_rank(part) < X.shape[1] for part in parts)
+        if few:
+            raise ValueError(
+                f"the {self.kind} fit of {few} agents is not unique without a ridge: "
+                f"{'it has kinks' if kinks else 'they have too few independent points'}; "
+                "task.ridge must be above 0"
+            )
+
     # --- what follows -----------------------------------------------------------------------------
     @property
     def constants(self) -> dict[str, float]:
-        """The parameters that are numbers."""
-        return {k: float(v) for k, v in self if isinstance(v, int | float)}
+        """The parameters that are numbers, as compiled formulas have them."""
+        return {name: float(getattr(self, name)) for name in numbers_of(type(self))}
 
     def values(self, s: Floats, y: Floats) -> Floats:
         """ℓ(s, y), elementwise."""

@@ -1,6 +1,6 @@
 """The agents' rules, one a file: what is here is found by its place."""
 
-from agents.discovery import kinds_in
+from agents.machinery.discovery import kinds_in
 from agents.rule import Rule
 
 #: The rules by kind.

@@ -221,13 +221,24 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     wrong = 0
     for file in expanded(files):
         try:
-            make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            plan = make_plan(read_request(file), loaded)  # a scenario is a sweep of one run
+            _check_problem(file, plan.runs[0].scenario)
         except ScenarioError as error:
             click.echo(str(error), err=True)
             wrong += 1
         else:
             click.echo(f"{file}: valid")
     return 2 if wrong else 0
+
+
+def _check_problem(file: Path, scenario: Scenario) -> None:
+    from simulator.errors import ScenarioError
+    from simulator.problem.build import check_problem
+
+    try:
+        check_problem(scenario)
+    except ScenarioError as error:
+        raise ScenarioError(f"{file}: with seed {scenario.seed}: {error}") from None
 
 
 @commands.command("schema")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -21,16 +22,9 @@ def _named(context: click.Context, option: click.Parameter, value: Path | str) -
 
 
 def hush(quiet: bool) -> None:
-    """``--quiet``: no notes either."""
+    """``--quiet``: nothing is said of compiling either; of damage it is."""
     if quiet:
-        import os
-        import warnings
-
         os.environ["MURMURATION_QUIET"] = "1"  # worker processes have it too
-
-        from simulator.errors import StoreWarning
-
-        warnings.simplefilter("ignore", StoreWarning)
 
 
 def name_commands(commands: click.Group, called: str) -> str:

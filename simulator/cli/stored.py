@@ -62,10 +62,11 @@ def show_command(folder: Path) -> None:
     Example:
       python -m simulator show results/moons-17fc246b
     """
-    from simulator.store.store import read_manifest
+    from simulator.store.store import RESULTS_VERSION, check_files, read_manifest
 
     place = _place(folder)
     manifest = read_manifest(place)
+    check_files(place, manifest, figures=True)
     if "summary" in manifest:
         from simulator.cli.terminal import show_run
 
@@ -75,6 +76,11 @@ def show_command(folder: Path) -> None:
         from simulator.sweeps.stored import load_sweep
 
         show_any(load_sweep(place))
+    if manifest["results_version"] != RESULTS_VERSION:
+        click.echo(
+            f"version:  {manifest['results_version']}; this program computes results of version "
+            f"{RESULTS_VERSION}, and does not reuse it"
+        )
 
 
 @click.command("draw")

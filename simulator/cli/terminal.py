@@ -72,7 +72,7 @@ def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
     )
     for table in _metrics_tables(summary["metrics"], console.width):
         console.print(table)
-    missed = f"{summary['missed']:,} missed + " if summary["missed"] else ""
+    missed = f"{summary['missed']:,} missed + " if summary.get("missed") else ""
     console.print(
         f"messages: {summary['communications']:,} sent = {summary['delivered']:,} delivered "
         f"+ {summary['dropped']:,} dropped + {missed}{summary['in_flight']:,} in flight"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from agents.discovery import kind_of
+from agents.machinery.discovery import kind_of
 from simulator.conformance.subjects import Subject
 from simulator.conformance.verdicts import CheckError, NotApplicableError, check
 from simulator.problem.build import build_problem

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from agents.compiling import JIT
+from agents.machinery.compiling import JIT
 from simulator.conformance.subjects import Subject
 from simulator.conformance.verdicts import CheckError, NotApplicableError, check
 from simulator.errors import ScenarioError, SimulatorError

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from agents.discovery import kind_of
+from agents.machinery.discovery import kind_of
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Plugins
 from simulator.runs.scenarios import load_scenario

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tables import Table, listing
+from simulator.problem.tables import Table
+from simulator.scenario.cells import listing
 from simulator.scenario.laws import pick
 from simulator.scenario.places import ByDistance, BySite, great_circle
 from simulator.scenario.schema import Scenario

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tables import listing
+from simulator.scenario.cells import listing
 from simulator.scenario.laws import Law
-from simulator.scenario.living import OnOff, Traced, read_switches
+from simulator.scenario.living import OnOff, Traced, read_trace
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 
@@ -57,28 +58,28 @@ def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence
 
 
 def _traced(config: Traced, problem: Problem) -> Presence:
-    number = {name: i for i, name in enumerate(problem.names)}
-    switches: list[list[float]] = [[] for _ in problem.names]
+    trace = read_trace(config.file)
+    number = pd.Index(problem.names).get_indexer(pd.Index(trace.names))
+    unknown = np.flatnonzero(number[trace.agents] < 0)
+    if len(unknown):
+        name = trace.names[trace.agents[unknown[0]]]
+        raise ScenarioError(
+            f"{config.file}:{trace.lines[unknown[0]]}: column 'agent': {name!r} is not an agent; "
+            f"the agents are {listing(problem.names)}"
+        )
+    agents = number[trace.agents]
+    order = np.argsort(agents, kind="stable")
+    agents, times, state = agents[order], trace.times[order], trace.on[order]
+    # An agent is on until its first row; who is switched on again stays on.
+    new = np.append(True, agents[1:] != agents[:-1])[: len(agents)]
+    before = np.where(new, True, np.roll(state, 1))
     on = np.ones(problem.n, dtype=bool)
-    last = [True] * problem.n
-    for switch in read_switches(config.file):
-        i = number.get(switch.agent)
-        if i is None:
-            raise ScenarioError(
-                f"{config.file}:{switch.line}: column 'agent': {switch.agent!r} is not an agent; "
-                f"the agents are {listing(problem.names)}"
-            )
-        if switch.on != last[i]:
-            last[i] = switch.on
-            if switch.time > 0:
-                switches[i].append(switch.time)
-            else:
-                on[i] = switch.on
-    sizes = np.array([len(times) for times in switches], dtype=np.int64)
-    starts = np.concatenate(([0], np.cumsum(sizes)))
-    times = np.array([time for own in switches for time in own], dtype=float)
-    first = np.array([own[0] if own else np.inf for own in switches])
-    return Presence(on, first, None, times, starts, config.forget)
+    on[agents[times == 0]] = state[times == 0]
+    kept = (state != before) & (times > 0)
+    starts = np.concatenate(([0], np.cumsum(np.bincount(agents[kept], minlength=problem.n))))
+    first = np.append(times[kept], np.inf)[starts[:-1]]
+    first[starts[:-1] == starts[1:]] = np.inf
+    return Presence(on, first, None, times[kept], starts, config.forget)
 
 
 # --- partitions ---------------------------------------------------------------------------------

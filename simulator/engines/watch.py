@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import floats
+from agents.machinery.compiling import floats
 from simulator.theory.metrics import Target
 
 Floats = NDArray[np.float64]

@@ -6,19 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
+from simulator.machine import require_memory
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
 from simulator.problem.problem import Problem
-from simulator.problem.tables import listing
 from simulator.problem.tasks.task import Material
 from simulator.scenario.blaming import blaming
+from simulator.scenario.cells import listing
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+#: Data and graph of such a size are made in a second or two.
+_QUICK_BYTES, _QUICK_AGENTS = 1e8, 2000
 
 
 def build_problem(scenario: Scenario, streams: Streams) -> Problem:
@@ -30,21 +34,49 @@ def build_problem(scenario: Scenario, streams: Streams) -> Problem:
         return _built(scenario, streams)
 
 
-def _built(scenario: Scenario, streams: Streams) -> Problem:
-    task, graph = scenario.task, scenario.graph
+def check_problem(scenario: Scenario) -> None:
+    """Raise ScenarioError for data or a graph that a run would refuse, if both are made at once."""
+    needed, count = scenario.task.bytes_needed, scenario.task.count or 0
+    if needed is None or needed > _QUICK_BYTES or count > _QUICK_AGENTS:
+        return
+    streams = Streams(scenario.seed, scenario.problem_seed)
+    with blaming(scenario.plugins):
+        material = _material(scenario, streams)
+        if len(material.names) <= _QUICK_AGENTS:
+            _graph(scenario, material, streams)
+
+
+def _material(scenario: Scenario, streams: Streams) -> Material:
+    task = scenario.task
+    what = "task: the agents and their points, of so many dimensions,"
+    require_memory(task.bytes_needed or 0, what)
     material = task.build(streams.data)
     if not isinstance(material, Material):
         what = "it must give a Material (simulator/problem/tasks/task.py)"
         what = f"{what}, got {type(material).__name__}"
         raise ScenarioError(failed(f"task {task.kind}", task.build, what))
-    loss, ridge = task.loss, getattr(task, "ridge", 0.0)  # type: ignore[attr-defined]
-    names, data = material.names, material.data
+    return material
+
+
+def _graph(
+    scenario: Scenario, material: Material, streams: Streams
+) -> tuple[csr_array, str | None]:
+    """The weights, and a remark if they fall into several parts."""
+    task, graph, names = scenario.task, scenario.graph, material.names
     vectors = material.targets if material.vectors is None else material.vectors
     W = graph.build(Agents(names, vectors, task.angular), streams.graph)
     if not type(graph).__module__.startswith("simulator."):
         check_weights(W, len(names), graph)
     part, remark = connected_parts(W, names, graph.allow_disconnected)
-    _somebody_has_data(part, data.sizes, names)
+    _somebody_has_data(part, material.data.sizes, names)
+    return W, remark
+
+
+def _built(scenario: Scenario, streams: Streams) -> Problem:
+    task, material = scenario.task, _material(scenario, streams)
+    W, remark = _graph(scenario, material, streams)
+    loss, ridge = task.loss, getattr(task, "ridge", 0.0)  # type: ignore[attr-defined]
+    names, data = material.names, material.data
     try:
         solitary = loss.fit_all(data.X, data.y, data.offsets, ridge)
     except ValueError as error:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from agents.blame import read_only
 from agents.losses import Loss
+from agents.machinery.code_errors import read_only
 
 if TYPE_CHECKING:
     from simulator.problem.tables import Table

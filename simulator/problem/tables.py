@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,79 +12,13 @@ from numpy.typing import NDArray
 
 from agents.parameters import MOST
 from simulator.errors import ScenarioError
-from simulator.machine import require_readable
 from simulator.problem.problem import DataSets, offsets_of
+from simulator.scenario.cells import listing, numbers, read_cells, read_text
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 #: The name of the feature that is 1 for every point.
 INTERCEPT = "intercept"
-
-
-def listing(names: Sequence[str], which: Ints | None = None, limit: int = 5) -> str:
-    """A few of the names, or of those at the places ``which``, and how many more there are."""
-    count = len(names) if which is None else len(which)
-    shown = names[:limit] if which is None else [names[i] for i in which[:limit].tolist()]
-    return ", ".join(shown) + (f" and {count - limit} more" if count > limit else "")
-
-
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark."""
-    try:
-        require_readable(path)
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise ScenarioError(str(error)) from None
-
-
-def read_cells(
-    path: Path, text: str, separator: str = ",", header: list[str] | None = None
-) -> pd.DataFrame:
-    """A table of stripped strings without its blank lines; the index is the line number.
-
-    Without ``header`` the first line holds the column names.  Cells that a line lacks are "".
-    """
-    shift = 0 if header is None else 1
-    if header is not None:
-        text = (" " if separator == r"\s+" else separator).join(header) + "\n" + text
-    try:
-        cells = pd.read_csv(
-            io.StringIO(text),
-            sep=separator,
-            header=None,
-            dtype=str,
-            keep_default_na=False,
-            skipinitialspace=True,
-            skip_blank_lines=False,
-        )
-    except pd.errors.EmptyDataError:
-        raise ScenarioError(f"{path}: the first line is empty; it must name the columns") from None
-    except pd.errors.ParserError as error:
-        match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if match is None:
-            raise ScenarioError(f"{path}: malformed CSV: {error}") from None
-        expected, line, found = map(int, match.groups())
-        raise ScenarioError(
-            f"{path}:{line - shift}: {found} cells in a line; at most {expected} are expected"
-        ) from None
-    cells = cells.apply(lambda column: column.str.strip())
-    cells.index += 1 - shift
-    columns = cells.iloc[0].tolist()
-    rows: pd.DataFrame = cells.iloc[1:].set_axis(columns, axis=1)
-    return rows[(rows != "").any(axis=1)]
-
-
-def numbers(column: pd.Series[Any]) -> Floats:
-    """The column as numbers; NaN for what is not one."""
-    values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan).copy()
-    # Older versions of pandas are off by a bit now and then; Python never is.
-    known = np.isfinite(values)
-    values[known] = [float(text) for text in column[known].tolist()]
-    return values
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from simulator.errors import DamagedError, MissingError
+from simulator.errors import StoreError
 from simulator.figures.style import Look
 from simulator.report import words
 from simulator.report.colours import thinned
@@ -327,6 +327,6 @@ def _target(run: Path) -> str | None:
     """What the runs were to reach, as the first one has it, if it is still there."""
     try:
         target = read_manifest(run)["summary"]["target"]
-    except (MissingError, DamagedError):
+    except StoreError:
         return None
     return target and f"{target['metric']}={target['asked']}"

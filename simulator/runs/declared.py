@@ -60,9 +60,14 @@ def _check_rule(rule: type[Rule], place: str) -> None:
         raise SimulatorError(f"{place}.objective is {rule.objective!r}; {what}")
     if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
         raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
-    if rule.vectors > 1 and (rule.tell is Rule.tell or rule.protocol == TELL):
-        what = "must write its own tell" if rule.tell is Rule.tell else "can't follow this protocol"
-        raise SimulatorError(f"{place}: a message of {rule.vectors} vectors {what}")
+    if rule.vectors > 1 and rule.tell is Rule.tell:
+        raise SimulatorError(
+            f"{place}: a message of {rule.vectors} vectors needs a tell of its own"
+        )
+    if rule.vectors > 1 and rule.protocol == TELL:
+        others = tuple(protocol for protocol in PROTOCOLS if protocol != TELL)
+        what = f"{rule.protocol!r}, which takes messages of one vector, not of {rule.vectors}"
+        raise SimulatorError(f"{place}.protocol is {what}; allowed: {', '.join(map(repr, others))}")
 
 
 def _check_array(array: Array, place: str) -> None:

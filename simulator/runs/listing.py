@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from simulator.errors import DamagedError, MissingError
+from simulator.errors import DamagedError, LayoutError, MissingError, StoreWarning
 from simulator.store.store import MANIFEST, read_manifest
 
 #: What every row has; the metrics that runs ended with come after these.
@@ -20,16 +21,23 @@ COLUMNS = (
 def results_table(root: Path) -> pd.DataFrame:
     """One row a run, a sweep, a comparison or a frontier; the newest first.
 
-    What is not complete, or of another version of the program, is left out.
+    What is not complete is left out; a warning tells of what is damaged, and of what only another
+    version of the program reads.
     """
     places = [*root.glob(f"*/{MANIFEST}"), *root.glob(f"sweeps/*/{MANIFEST}")]
-    rows = []
+    rows, unread = [], list[str]()
     for path in sorted(places, key=lambda path: (-path.stat().st_mtime, str(path))):
         try:
             manifest = read_manifest(path.parent)
-        except (DamagedError, MissingError):
+        except MissingError:
+            continue
+        except (DamagedError, LayoutError) as error:
+            unread.append(str(error))
             continue
         rows.append({"folder": str(path.parent), **_row(manifest, path.parent.name)})
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        warnings.warn(f"{unread[0]}{more}: not listed", StoreWarning, stacklevel=2)
     return pd.DataFrame(rows, columns=None if rows else list(COLUMNS))
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from agents import discovery
-from agents.blame import RAISED, frames_in, is_signal, place_of, told
 from agents.losses import LOSSES
+from agents.machinery import discovery
+from agents.machinery.code_errors import RAISED, frames_in, is_signal, place_of, told
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -110,15 +110,15 @@ def _shown(reference: Reference) -> str:
 
 def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], dict[str, bytes]]:
     """The classes of a plugin with their families, and the files that its code comes from."""
-    from agents import kept_code  # Numba, which only those who bring code need this early
+    from agents.machinery import (
+        code_cache,  # Numba, which only those who bring code need this early
+    )
 
     if isinstance(reference, type):
         family = _family(reference)
         if family is None:
             raise SimulatorError(f"--plugin {name}: not a subclass of {_bases()}")
-        if getattr(sys.modules.get(reference.__module__), "__file__", None) is None:
-            kept_code.SOURCES[reference.__module__] = _typed_in(reference)
-        sources = {f"{name}.class": kept_code.source_of(reference)}
+        sources = {f"{name}.class": code_cache.source_of(reference)}
         return [(family, reference)], sources
     module, sources = (
         _import(str(reference), name)
@@ -133,34 +133,12 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
             if family is not None and discovery.kind_of(thing) is not None:
                 classes.append((family, thing))
     for thing_module in {thing.__module__ for _, thing in classes}:
-        kept_code.SOURCES[thing_module] = content
+        code_cache.SOURCES[thing_module] = content
     if not classes:
         raise SimulatorError(
             f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"
         )
     return classes, sources
-
-
-def _typed_in(thing: type) -> bytes:
-    """What stands for the source of a class of a notebook: its code, and what that names there.
-
-    A function or a number of another cell may have changed since, and compiled code must follow.
-    """
-    own = vars(sys.modules[thing.__module__])
-    waiting: list[Any] = [*vars(thing).items()]
-    seen, parts = set[str](), list[Any]([thing.__qualname__])
-    while waiting:
-        name, value = waiting.pop()
-        function = getattr(value, "py_func", value)  # of what @numba.njit made
-        code = getattr(function, "__code__", None)
-        if code is not None and getattr(function, "__module__", "") == thing.__module__:
-            parts.append((name, code.co_code, code.co_consts, code.co_names))
-            new = [other for other in code.co_names if other in own and other not in seen]
-            seen.update(new)
-            waiting += [(other, own[other]) for other in new]
-        elif isinstance(value, bool | int | float | str | tuple):
-            parts.append((name, value))
-    return repr(parts).encode()
 
 
 def _bases() -> str:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from simulator.errors import SimulatorError
+import numpy as np
+
+from simulator.errors import SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import Given, load_plugins
 from simulator.runs.result import Result
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.store.store import Store, Stored
+from simulator.store.store import RESULTS_VERSION, Store, Stored
 
 
 def save_result(
@@ -47,6 +50,15 @@ def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
     """A stored result; the problem is built again from the scenario."""
     stored = store.load(folder)
     problem = build_problem(scenario, Streams(scenario.seed, scenario.problem_seed))
+    was = stored.arrays["solitary"]
+    if was.shape != problem.solitary.shape or not np.allclose(was, problem.solitary):
+        version = store.manifest(folder)["results_version"]
+        warnings.warn(
+            f"{folder}: data and graph are built again, and are not those of the run, whose "
+            f"results are of version {version}: this program has version {RESULTS_VERSION}",
+            StoreWarning,
+            stacklevel=2,
+        )
     return Result(
         scenario=scenario,
         problem=problem,

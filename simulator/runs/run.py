@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from agents.compiling import JIT
+from agents.machinery.compiling import JIT
 from agents.running import changed_by
 from simulator.engines.events import Sink
 from simulator.engines.reference.engine import SimpyEngine
@@ -21,12 +21,12 @@ from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError, ScenarioError, SimulatorError
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tables import listing
 from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.blaming import blaming
+from simulator.scenario.cells import listing
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams

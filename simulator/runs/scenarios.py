@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from simulator.errors import ScenarioError
 from simulator.runs.given import ScenarioLike, source_of, with_files
 from simulator.runs.plugins import Given, schema_for
 from simulator.scenario.files import read_scenario
@@ -30,5 +31,8 @@ def load_scenario(
     >>> load_scenario({"task": {"kind": "mean_estimation"}, "stop": {"time": 10}}).task.agents
     300
     """
+    if overrides is not None and not isinstance(overrides, Mapping):
+        what = "must be a dictionary of dotted keys and their values, like {'network.drop': 0.2}"
+        raise ScenarioError(f"overrides: {what} (got {overrides!r:.60})")
     source, loaded = source_of(scenario, plugins)
     return read_scenario(source, with_files(overrides or {}), schema_for(loaded))

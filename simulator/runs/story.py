@@ -40,7 +40,7 @@ class Recorded:
     def __init__(self, folder: Path):
         self.folder = folder
         store = Store(folder.parent)
-        store.check(folder)  # says at once what is wrong; loading would wait for what may come
+        store.scenario_file(folder)  # what is wrong, at once: loading would wait for what may come
         self.stored: Stored = store.load(folder)
         if self.stored.events is None:
             raise SimulatorError(

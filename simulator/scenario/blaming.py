@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from agents.blame import RAISED, CodeError, frames_in, is_signal, place_of, told
-from agents.discovery import kind_of
+from agents.machinery.code_errors import RAISED, CodeError, frames_in, is_signal, place_of, told
+from agents.machinery.discovery import kind_of
 from simulator.errors import SimulatorError
 from simulator.scenario.kinds import BASES, Kinds
 

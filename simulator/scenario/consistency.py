@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
 from simulator.scenario.choice import kind_of

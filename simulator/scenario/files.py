@@ -94,6 +94,8 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     """A dictionary as a file could have given it, and a copy that may be changed."""
     values = {}
     for key, value in given.items():
+        if not isinstance(key, str):
+            raise ScenarioError(f"scenario: {shown(key)}: a key must be text")
         try:
             values[key] = plain(value)
         except ValueError as error:

@@ -38,6 +38,11 @@ class Task(Strict):
         return None
 
     @property
+    def bytes_needed(self) -> float | None:
+        """About how many bytes its data need, where it is known before the data are."""
+        return None
+
+    @property
     def has_vectors(self) -> bool:
         """Are there vectors that a graph can compare?"""
         return True

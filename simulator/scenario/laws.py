@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
-from simulator.machine import require_readable
+from simulator.scenario.cells import held_by, numbers, read_cells, read_text, without_comments
 from simulator.scenario.quantities import InputFile
 
 Floats = NDArray[np.float64]
@@ -294,39 +294,28 @@ class Pareto(Law[Q]):
 
 def read_numbers(path: Path) -> Floats:
     """The numbers ≥ 0 of a file, one a line; blank lines and # comments are left out."""
-    numbers = []
-    try:
-        require_readable(path)
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from None
-    for number, line in enumerate(lines, 1):
-        text = line.split("#", 1)[0].strip()
-        if not text:
-            continue
-        try:
-            value = float(text)
-        except ValueError:
-            raise ValueError(f"{path.name}:{number}: {text[:40]!r} is not a number") from None
-        if not 0 <= value <= MOST:
-            what = f"is not a number from 0, at most {MOST:g}"
-            raise ValueError(f"{path.name}:{number}: {text[:40]} {what}")
-        numbers.append(value)
-    if not numbers:
-        raise ValueError(f"{path.name} holds no numbers")
-    return np.array(numbers)
+    return _numbers_in(path, read_text(path))
 
 
-def _holds_numbers(path: Path) -> Path:
-    read_numbers(path)
-    return path
+@lru_cache(maxsize=4)
+def _numbers_in(path: Path, text: str) -> Floats:
+    cells = read_cells(path, without_comments(text), header=["number"])["number"]
+    if cells.empty:
+        raise ScenarioError(f"{path} holds no numbers")
+    values = numbers(cells)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= MOST)))
+    if len(wrong):
+        place, what = f"{path}:{cells.index[wrong[0]]}", f"is not a number from 0, at most {MOST:g}"
+        raise ScenarioError(f"{place}: {cells.iloc[wrong[0]][:40]!r} {what}")
+    values.flags.writeable = False
+    return values
 
 
 class Empirical(Law[Q]):
     """Drawn with replacement from the numbers of a file, one a line."""
 
     kind: Literal["empirical"] = "empirical"
-    file: Annotated[InputFile, AfterValidator(_holds_numbers)]
+    file: Annotated[InputFile, held_by(read_numbers)]
     """Numbers from 0, one a line; # begins a comment.  Times are in seconds."""
 
     def values(self) -> Floats:

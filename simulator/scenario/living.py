@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import math
+from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    Discriminator,
-    Field,
-    Tag,
-    TypeAdapter,
-    ValidationError,
-    create_model,
-    model_validator,
-)
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import MOST_INDEX, Strict, report
-from simulator.machine import require_readable
+from simulator.errors import ScenarioError
+from simulator.scenario.cells import held_by, read_cells, read_text, times
 from simulator.scenario.laws import Law
 from simulator.scenario.quantities import InputFile, PositiveSeconds, Seconds
-
-_SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
-_STATES = {"on": True, "off": False}
 
 
 # --- availability -------------------------------------------------------------------------------
@@ -46,78 +38,54 @@ class OnOff(Strict):
 
 
 @dataclass(frozen=True)
-class Switch:
-    """A line of a trace: from then on the agent is on or off."""
+class Trace:
+    """The rows of a trace: from then on the agent is on or off."""
 
-    line: int
-    agent: str
-    time: float
-    on: bool
+    #: The agents' names; of each row its line, the place of its agent in the names, time and state.
+    names: list[str]
+    lines: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    times: NDArray[np.float64]
+    on: NDArray[np.bool_]
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """The rows agent by agent, each agent's in the order of the file."""
+        return np.argsort(self.agents, kind="stable")
 
 
-def read_switches(path: Path) -> list[Switch]:
-    """The rows of a file with the columns agent, time and state; ValueError says what is wrong."""
-    try:
-        require_readable(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from None
-    lines = csv.reader(text.splitlines(), skipinitialspace=True)
-    names = [cell.strip() for cell in next(lines, [])]
-    if sorted(names) != ["agent", "state", "time"]:
-        raise ValueError(
-            f"{path.name}:1: the columns must be agent, time and state (got {', '.join(names)})"
+def read_trace(path: Path) -> Trace:
+    """The rows of a file with the columns agent, time and state."""
+    return _trace_in(path, read_text(path))
+
+
+@lru_cache(maxsize=4)
+def _trace_in(path: Path, text: str) -> Trace:
+    cells = read_cells(path, text)
+    if sorted(cells.columns) != ["agent", "state", "time"]:
+        got = ", ".join(cells.columns)
+        raise ScenarioError(f"{path}:1: the columns must be agent, time and state (got {got})")
+    for column, wrong, what in (
+        ("state", ~cells["state"].isin(["on", "off"]), "is neither on nor off"),
+        ("agent", cells["agent"] == "", "is no name of an agent"),
+    ):
+        for line, cell in cells[column][wrong].items():
+            raise ScenarioError(f"{path}:{line}: column {column!r}: {cell!r} {what}")
+    agents, names = pd.factorize(cells["agent"])
+    seconds = times(cells["time"].tolist(), lambda row: f"{path}:{cells.index[row]}: column 'time'")
+    trace = Trace(
+        list(names), cells.index.to_numpy(), agents, seconds, (cells["state"] == "on").to_numpy()
+    )
+    order = trace.order
+    again = (np.diff(agents[order]) == 0) & (np.diff(seconds[order]) <= 0)
+    if again.any():
+        row, before = min(zip(order[1:][again], order[:-1][again], strict=True))
+        time, agent = cells["time"].iloc[row], names[agents[row]]
+        raise ScenarioError(
+            f"{path}:{trace.lines[row]}: column 'time': {time!r} must be later than agent "
+            f"{agent!r} in line {trace.lines[before]}"
         )
-    switches: list[Switch] = []
-    last: dict[str, Switch] = {}
-    for number, cells in enumerate(lines, 2):
-        if not any(cell.strip() for cell in cells):
-            continue
-        if len(cells) != len(names):
-            raise ValueError(f"{path.name}:{number}: {len(cells)} cells; must be 3")
-        row = dict(zip(names, (cell.strip() for cell in cells), strict=True))
-        switch = _switch(f"{path.name}:{number}", number, row)
-        before = last.get(switch.agent)
-        if before is not None and switch.time <= before.time:
-            raise ValueError(
-                f"{path.name}:{number}: column 'time': {row['time']!r} must be later than agent "
-                f"{switch.agent!r} in line {before.line}"
-            )
-        last[switch.agent] = switch
-        switches.append(switch)
-    return switches
-
-
-def _switch(place: str, number: int, row: dict[str, str]) -> Switch:
-    if row["state"] not in _STATES:
-        raise ValueError(f"{place}: column 'state': {row['state']!r} is neither on nor off")
-    if not row["agent"]:
-        raise ValueError(f"{place}: column 'agent': '' is no name of an agent")
-    return Switch(number, row["agent"], read_seconds(place, "time", row["time"]), _is_on(row))
-
-
-def _is_on(row: dict[str, str]) -> bool:
-    return _STATES[row["state"]]
-
-
-def read_seconds(place: str, column: str, text: str) -> float:
-    """A time in a cell: seconds, or a number with a unit."""
-    try:
-        number = float(text)
-    except ValueError:
-        try:
-            return _SECONDS.validate_python(text)
-        except ValidationError:
-            number = math.nan
-    if not (number >= 0 and math.isfinite(number)):
-        what = "is not a time: a number from 0, in seconds or with a unit like '8 h'"
-        raise ValueError(f"{place}: column {column!r}: {text!r} {what}")
-    return number
-
-
-def _holds_switches(path: Path) -> Path:
-    read_switches(path)
-    return path
+    return trace
 
 
 class Traced(Strict):
@@ -127,7 +95,7 @@ class Traced(Strict):
     """
 
     kind: Literal["trace"] = "trace"
-    file: Annotated[InputFile, AfterValidator(_holds_switches)]
+    file: Annotated[InputFile, held_by(read_trace)]
     """The switches: columns agent, time and state, one a row."""
     forget: bool = False
     """Do agents come back with their data only, without models and copies?"""
@@ -143,8 +111,12 @@ def _sort_of_groups(value: Any) -> str:
     return "name" if isinstance(value, str) else "number"
 
 
+def _number_is_name(value: Any) -> Any:
+    return str(value) if type(value) is int else value
+
+
 #: An agent of a group: its name, which may look like a number.
-_Name = Annotated[str | int, AfterValidator(str)]
+_Name = Annotated[str, BeforeValidator(_number_is_name, json_schema_input_type=str | int)]
 Groups = Annotated[
     Annotated[int, Field(ge=2, le=MOST_INDEX), Tag("number")]
     | Annotated[Literal["by site"], Tag("name")]
@@ -175,7 +147,7 @@ class Cut(Strict):
             report([("until", f"must be later than from, {self.begin:g} s (got {self.until:g} s)")])
         if isinstance(self.groups, list):
             names = [name for group in self.groups for name in group]
-            twice = [name for k, name in enumerate(names) if name in names[:k]]
+            twice = [name for name, count in Counter(names).items() if count > 1]
             report([("groups", f"agent {name!r} is there twice") for name in twice[:1]])
         return self
 

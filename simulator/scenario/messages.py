@@ -40,6 +40,7 @@ PHRASES = {
         "must be 1 to 80 letters, digits, dots, hyphens or underscores, a letter or digit first"
     ),
     "string_type": "must be text",
+    "too_short": "must not be empty",
     "value_error": "{error}",
 }
 _TYPES = {

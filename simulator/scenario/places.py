@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -12,9 +14,8 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field, create_model
 
 from simulator.errors import ScenarioError
-from simulator.machine import require_readable
+from simulator.scenario.cells import held_by, read_text, times
 from simulator.scenario.laws import Constant, Law, Q
-from simulator.scenario.living import read_seconds
 from simulator.scenario.quantities import InputFile, KilometresPerSecond, Seconds
 
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ class BySite(Geographic[Q]):
     """
 
     kind: Literal["sites"] = "sites"
-    file: Annotated[InputFile, AfterValidator(lambda path: read_matrix(path) and path)]
+    file: Annotated[InputFile, held_by(read_matrix)]
     """The matrix: sites in the first line and the first column, times in seconds in the cells."""
     round_trip: bool = False
     """Are the times of the file there and back?  Then one way takes half of them."""
@@ -145,37 +146,32 @@ def geographic(factors: Any) -> list[type[Law[Any]]]:
 
 # --- the matrix ---------------------------------------------------------------------------------
 def read_matrix(path: Path) -> tuple[list[str], Floats]:
-    """Names of sites and times between them; ValueError names line and cell of what is wrong."""
-    try:
-        require_readable(path)
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from None
-    lines = [
-        (number, [cell.strip() for cell in cells])
-        for number, cells in enumerate(csv.reader(text.splitlines(), skipinitialspace=True), 1)
-        if any(cell.strip() for cell in cells)
-    ]
-    if not lines:
-        raise ValueError(f"{path.name} is empty; its first line must name the sites")
-    names = lines[0][1][1:]
-    if len(set(names)) != len(names) or not all(names):
-        raise ValueError(f"{path.name}:{lines[0][0]}: every site must have a name of its own")
+    """Names of sites and times between them; an error names line and cell of what is wrong."""
+    return _matrix_in(path, read_text(path))
+
+
+@lru_cache(maxsize=4)
+def _matrix_in(path: Path, text: str) -> tuple[list[str], Floats]:
+    rows = csv.reader(io.StringIO(text), skipinitialspace=True)
+    stripped = ((number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, 1))
+    lines = [(f"{path}:{number}", cells) for number, cells in stripped if any(cells)]
+    names = lines[0][1][1:] if lines else []
+    if len(set(names)) != len(names) or not all(names) or not names:
+        raise ScenarioError(f"{path}: the first line must name the sites, each in its own way")
     if len(lines) - 1 != len(names):
-        raise ValueError(
-            f"{path.name}: {len(lines) - 1} rows for {len(names)} columns; it must be square"
+        raise ScenarioError(
+            f"{path}: {len(lines) - 1} rows for {len(names)} columns; it must be square"
         )
-    rows = []
-    for name, (number, cells) in zip(names, lines[1:], strict=True):
-        place = f"{path.name}:{number}"
+    matrix = np.empty((len(names), len(names)))
+    for k, (place, cells) in enumerate(lines[1:]):
         if len(cells) != len(names) + 1:
-            raise ValueError(f"{place}: {len(cells) - 1} times; must be {len(names)}")
-        if cells[0] != name:
-            raise ValueError(f"{place}: {cells[0]!r} where {name!r} is expected, as in line 1")
-        rows.append(
-            [read_seconds(place, to, cell) for to, cell in zip(names, cells[1:], strict=True)]
-        )
-    return names, np.array(rows)
+            raise ScenarioError(f"{place}: {len(cells) - 1} times; must be {len(names)}")
+        if cells[0] != names[k]:
+            what = f"{cells[0]!r} where {names[k]!r} is expected, as in line 1"
+            raise ScenarioError(f"{place}: {what}")
+        matrix[k] = times(cells[1:], lambda row, place=place: f"{place}: column {names[row]!r}")  # type: ignore[misc]
+    matrix.flags.writeable = False
+    return names, matrix
 
 
 def great_circle(latitude: Floats, longitude: Floats, one: Any, other: Any) -> Floats:

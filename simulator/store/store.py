@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 import simulator
-from simulator.errors import DamagedError, MissingError, StoreError
+from simulator.errors import DamagedError, LayoutError, MissingError, StoreError
 from simulator.scenario.files import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.scenario.schema import Scenario
 from simulator.store.checked import (
@@ -41,17 +41,19 @@ from simulator.store.checked import (
     regular_bytes,
     sha256_of,
 )
-from simulator.store.drafts import drafting, replacing, writing
+from simulator.store.drafts import drafting, replacing, shown_path, writing
 from simulator.store.events import EVENTS, EventsFile
 from simulator.store.history import HISTORY, History
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
 
-#: Raised whenever numbers change, so that old results are not taken for new ones.
-RESULTS_VERSION = 5
-#: The layout of a result's folder.
-SCHEMA_VERSION = 3
+#: Raised whenever numbers change, so that old results are not taken for new ones: it is part of
+#: every hash.  Whether a result can be read does not depend on it.
+RESULTS_VERSION = 6
+#: The layout of a result's folder, and the first one that is read; of each since then there is one
+#: in tests/store/layouts.
+SCHEMA_VERSION, _OLDEST = 3, 3
 MANIFEST = "manifest.json"
 SCENARIO = "scenario.yaml"
 #: The folder with copies of the files that the scenario names.
@@ -295,14 +297,18 @@ def _digest(scenario: Scenario, hashes: dict[Path, str]) -> str:
 
 
 def place_in(root: Path, name: str, full_hash: str) -> Path:
-    """The folder for a hash: eight digits of it, or more where another one begins with the same."""
+    """The folder for a hash: eight digits of it, or more where another one begins with the same.
+
+    What another version of the program has put there, and this one does not read, stays.
+    """
     for digits in range(8, len(full_hash), 4):
         folder = root / f"{name}-{full_hash[:digits]}"
         try:
-            other = read_manifest(folder)["hash"]
+            if read_manifest(folder)["hash"] == full_hash:
+                return folder
+        except LayoutError:
+            continue
         except (MissingError, DamagedError):
-            return folder
-        if other == full_hash:
             return folder
     return root / f"{name}-{full_hash}"
 
@@ -319,7 +325,7 @@ def write_manifest(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest, as it was written by this version of the program."""
+    """The manifest as it was written, by this or an earlier version of the program."""
     path = folder / MANIFEST
     try:
         content = json.loads(regular_bytes(path))
@@ -327,21 +333,32 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise damaged(path, "no JSON") from None
     if not isinstance(content, dict) or "schema_version" not in content:
         raise damaged(path, "no manifest")
-    versions = (content["schema_version"], content.get("results_version"))
-    if versions != (SCHEMA_VERSION, RESULTS_VERSION):
-        raise DamagedError(
-            f"{path}: of another version of the program (layout {versions[0]}, results "
-            f"{versions[1]}; this one has {SCHEMA_VERSION} and {RESULTS_VERSION})"
+    layout = content["schema_version"]
+    if isinstance(layout, int) and not _OLDEST <= layout <= SCHEMA_VERSION:
+        age = "a newer" if layout > SCHEMA_VERSION else "an early"
+        raise LayoutError(
+            f"{shown_path(path)}: of {age} version of the program: it has layout {layout}, and "
+            f"this version reads {_OLDEST} to {SCHEMA_VERSION}; it stays as it is"
         )
     if content.pop("sha256", None) != hash_of(content):
         raise damaged(path, "not as it was written")
     return content
 
 
-def check_files(folder: Path, manifest: dict[str, Any], reads: Iterable[str] | None = None) -> None:
-    """Is every file there that the manifest knows?  See ``Store.check``."""
-    wanted = set(manifest["files"] if reads is None else reads)
-    for name, known in manifest["files"].items():
+def check_files(
+    folder: Path,
+    manifest: dict[str, Any],
+    reads: Iterable[str] | None = None,
+    *,
+    figures: bool = False,
+) -> None:
+    """Is every file there that the manifest knows?  See ``Store.check``.
+
+    A result is whole without its ``figures``.
+    """
+    files = {**manifest["files"], **(manifest.get("figures", {}) if figures else {})}
+    wanted = set(files if reads is None else reads)
+    for name, known in files.items():
         try:
             check_file(folder / name, known, content=name in wanted)
         except MissingError:
@@ -414,10 +431,19 @@ def software() -> dict[str, str | None]:
 
 def _git_commit() -> str | None:
     """The commit of the checkout that runs, if it is one."""
-    here = Path(__file__).resolve().parent.parent
+    here = Path(simulator.__file__).resolve().parent.parent
     git = shutil.which("git")
     if git is None or not (here / ".git").exists():
         return None
-    command = [git, "-C", str(here), "describe", "--always", "--dirty", "--abbrev=40"]
+    command = [
+        git,
+        "-C",
+        str(here),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=40",
+        "--exclude=*",
+    ]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return answer.stdout.strip() or None

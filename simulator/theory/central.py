@@ -196,12 +196,18 @@ class _System:
 
 
 def _newton(
-    system: _System, data: Data, tau: float, anchor: Floats, tolerance: float
+    system: _System,
+    data: Data,
+    tau: float,
+    anchor: Floats,
+    tolerance: float,
+    refinements: int = 0,
 ) -> tuple[Floats, Floats, float]:
     """Minimise ½ ΘᵀKΘ + (τ/2)‖Θ − anchor‖² + the data's part, which is smooth, from the anchor.
 
     ``data`` gives for predictions s the negative slopes d and the curvatures of its terms.
-    Returns Θ, d and the gradient that is left, relative to the size of its terms.
+    ``refinements`` more steps are taken once the tolerance is met.  Returns Θ, d and the gradient
+    that is left, relative to the size of its terms.
     """
     Theta = anchor
     for iteration in range(NEWTON_LIMIT):
@@ -211,7 +217,9 @@ def _newton(
         gradient = smooth - system.gather(d)
         residual = system.relative(gradient, Theta, d)
         if residual <= tolerance:
-            break
+            if refinements == 0:
+                break
+            refinements -= 1
         accuracy = max(1e-8, min(0.1, residual))
         # Some damping, as the matrix is singular where the data leave models undetermined.
         damping = max(tau, PROXIMAL * 10.0**-iteration, 1e-11)
@@ -245,7 +253,12 @@ def _smooth_optimum(system: _System, loss: Loss, y: Floats, b: Floats) -> tuple[
     """Smooth losses: Newton's method; the quadratic loss needs a single step."""
     zero = np.zeros((system.n, system.p))
     Theta, _, residual = _newton(
-        system, lambda s: (-b * loss.slopes(s, y), b * loss.bends(s, y)), 0.0, zero, TOLERANCE
+        system,
+        lambda s: (-b * loss.slopes(s, y), b * loss.bends(s, y)),
+        0.0,
+        zero,
+        TOLERANCE,
+        refinements=1,
     )
     return Theta, residual
 

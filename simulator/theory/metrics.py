@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.blame import failed, read_only
+from agents.machinery.code_errors import failed, read_only
 from agents.parameters import Collaborative
 from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from agents import kept_code
+from agents.machinery import code_cache
 from simulator.runs import result
 from simulator.runs.result import Result
 from simulator.runs.run import run
@@ -99,7 +99,7 @@ def test_with_checked_indices_the_compiled_engine_gives_the_same():
 
 def test_the_checks_are_there():
     code = (
-        "import numba, numpy as np\nfrom agents.compiling import kernel\n"
+        "import numba, numpy as np\nfrom agents.machinery.compiling import kernel\n"
         "f = kernel(lambda a, i: a[i])\ng = numba.njit(lambda a, i: f(a, i))\n"
         "try: g(np.zeros(3), 3)\nexcept IndexError: print('checked')"
     )
@@ -135,11 +135,11 @@ def test_kept_code_finds_its_own_functions_in_any_process(tmp_path):
 
 def test_compiled_code_that_may_be_in_use_is_not_cleared_away(tmp_path, monkeypatch):
     """Of many folders the oldest go, but none that a process may still read from."""
-    monkeypatch.setattr(kept_code, "_cache_root", lambda: tmp_path)
-    monkeypatch.setattr(kept_code, "KEPT", 2)
-    for name, age in (("recent", 3600), ("old", 2 * kept_code.IN_USE), ("new", 0), ("newer", 0)):
+    monkeypatch.setattr(code_cache, "_cache_root", lambda: tmp_path)
+    monkeypatch.setattr(code_cache, "KEPT", 2)
+    for name, age in (("recent", 3600), ("old", 2 * code_cache.IN_USE), ("new", 0), ("newer", 0)):
         (tmp_path / name).mkdir()
         used = time.time() - age
         os.utime(tmp_path / name, (used, used))
-    made = kept_code.cache_folder.__wrapped__(b"other")
+    made = code_cache.cache_folder.__wrapped__(b"other")
     assert {path.name for path in tmp_path.iterdir()} == {"recent", "new", "newer", made.name}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from agents import losses
+from agents.losses import Smooth
 from simulator.conformance.loss_checks import (
     Proximal,
     off_the_proximal_point,
@@ -59,6 +62,22 @@ def test_logistic_loss_does_not_overflow():
 
 
 # --- solitary models -----------------------------------------------------------------------------
+def test_fits_without_a_ridge(rng):
+    """Where every agent's is unique; else in words, of how many it is not."""
+    offsets, X = np.array([0, 60, 60, 120]), rng.uniform(-1, 1, (120, 2))
+    y = np.where(rng.random(120) < 0.8, np.sign(X @ [1.0, -2.0]), rng.choice([-1.0, 1.0], 120))
+    fits = LOSSES["logistic"].fit_all(X, y, offsets, 0.0)
+    for theta, own in ((fits[0], slice(60)), (fits[2], slice(60, 120))):
+        assert stationarity(LOSSES["logistic"], theta, X[own], y[own], 0.0 * theta, 1.0) < 1e-10
+    np.testing.assert_array_equal(fits[1], 0.0)
+    with pytest.raises(ValueError, match="fit of 2 agents is not unique without a ridge: it has k"):
+        LOSSES["hinge"].fit_all(X, y, offsets, 0.0)
+    with pytest.raises(ValueError, match=r"fit of 1 agents is not unique .* too few independent"):
+        LOSSES["logistic"].fit_all(X, y, np.array([0, 119, 120]), 0.0)
+    with pytest.raises(ValueError, match="fit of 1 agents has no minimum without a ridge"):
+        LOSSES["logistic"].fit_all(X, np.sign(X @ [1.0, -2.0]), np.array([0, 120]), 0.0)
+
+
 def test_quadratic_fits_are_the_least_squares_of_least_norm(rng):
     for m in (2, 5, 9):
         X, y = rng.normal(size=(m, 5)), rng.normal(size=m)
@@ -145,3 +164,28 @@ def test_near_a_kink_rounding_does_not_decide_the_slope(name):
     near = at + np.array([-1e-12, 0.0, 1e-12])
     assert set(loss.slopes(near, np.ones(3))) == {0.0}
     assert loss.slopes(np.array([0.9]), np.ones(1))[0] == -1.0
+
+
+# --- parameters -----------------------------------------------------------------------------------
+class Leaning(Smooth):
+    """(s − y)²/2, up to ``delta`` or on both sides: parameters of several types, in any order."""
+
+    kind: Literal["leaning"] = "leaning"
+    both: bool = True
+    note: str = "none"
+    factor: float | None = 3.0
+    delta: float = 1.0
+    power: int = 2
+
+    def value(self, s, y):
+        """Of all of them that are numbers."""
+        r = min(s - y, self.delta) if self.both else s - y
+        return r**self.power / 2
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_parameters_are_the_same_in_compiled_code(both):
+    loss = Leaning(both=both, delta=0.25)
+    s, y = np.array([-1.0, 0.1, 4.0]), np.zeros(3)
+    expected = [loss.value(*pair) for pair in zip(s, y, strict=True)]
+    np.testing.assert_allclose(loss.values(s, y), expected, rtol=1e-15)

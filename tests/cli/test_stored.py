@@ -17,7 +17,8 @@ from simulator.cli.tables import Column, fitted, number
 from simulator.errors import DamagedError
 from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
-from tests.damage import DAMAGE
+from tests.damage import DAMAGE, flip
+from tests.processes import Command
 
 TINY = """
 name: tiny
@@ -136,15 +137,34 @@ def test_another_problem_is_not_taken_for_the_one_that_was_run(
     text = (place / name).read_text()
     assert before in text
     (place / name).write_text(text.replace(before, after))
-    for command in ("draw", "report", "animate"):
+    for command in ("draw", "report", "animate", "show", "inspect"):
         done = here(command, place)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"{place / name}: damaged: not as it was written\n"
     with pytest.raises(DamagedError, match=f"{name}: damaged: not as it was written"):
         Result.load(place)
     assert {path.name for path in place.rglob("*")} == was
-    # What reads neither the scenario nor its files tells of the run as it was.
-    assert here("inspect", place).returncode == here("show", place).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["agents.csv", "models.npz", "events.parquet", "error.png"])
+def test_show_finds_damage_to_whatever_the_manifest_knows(with_files, here, tmp_path, name):
+    place = shutil.copytree(with_files, tmp_path / "copy")
+    flip(place / name)
+    done = here("show", place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"{place / name}: damaged: not as it was written\n"
+
+
+def test_quiet_is_not_silent_about_damage(tmp_path):
+    (tmp_path / "tiny.yaml").write_text(TINY)
+    for command in ("run", "sweep"):
+        words = [command, "tiny.yaml", "--no-figures", "--quiet"]
+        assert Command(*words, cwd=tmp_path).ended() == (0, "")
+        (trace,) = (tmp_path / "results").glob("*/trace.csv")
+        flip(trace)
+        code, output = Command(*words, cwd=tmp_path).ended()
+        assert (code, len(output.splitlines())) == (0, 1)
+        assert "trace.csv: damaged: not as it was written: computed again" in output
 
 
 def test_a_table_that_was_added_is_not_read(stored, here, tmp_path):

@@ -40,7 +40,7 @@ class LivingSimulation(Simulation):
             first = self._traced(problem.names) if traced else self._stationary()
             for i, time in enumerate(first):
                 self.early(time, self._switch, i)
-        self.silent = [not on for on in self.on]
+        self.new = [not on for on in self.on]
 
     def early(self, time, what, *args, rank=0):
         """A switch, before all others of its instant, or what follows on switches (rank 1).
@@ -96,34 +96,33 @@ class LivingSimulation(Simulation):
             self.paused[i], self.job[i] = self.job[i], None
             if self.paused[i] is not None:
                 self.paused[i].left = self.paused[i].end - self.now
-        elif self.synchronous:
-            self._return_to_round(i)
         else:
-            self._return(i)
+            first, self.new[i] = self.new[i], False
+            (self._return_to_round if self.synchronous else self._return)(i, first)
 
     def _resume(self, i):
         job, self.paused[i] = self.paused[i], None
         if job is not None:
             self.after(i, job.left, job.done)
 
-    def _return(self, i):
-        if self.config.forget:
+    def _return(self, i, first):
+        if self.config.forget and not first:
             self.paused[i], self.busy[i], self.mailbox[i] = None, False, []
             self._forget(i)
             for j in self.N[i]:
                 self.version[i, j] += 1
         self._resume(i)
-        if self.silent[i]:
-            self.silent[i] = False
+        if first:
             self.say_hello(i)
 
     def _forget(self, i):
         self.rule.forget(i)
         self.copy_of |= {(i, j): self.now for j in self.N[i]}
 
-    def _return_to_round(self, i):
+    def _return_to_round(self, i, first):
         self._resume(i)
-        self.returned.add(i)
+        if not first:
+            self.returned.add(i)
         if i in self.waiting:
             self.waiting.remove(i)
             self.at(self.now, self._begin, i)

@@ -154,6 +154,9 @@ class Drifting(Copies):
         super().__init__(problem, start)
         self.rng = rng
 
+    def tell(self, i, j):
+        return self.Theta[i, i] + 0.01 * self.rng.random()
+
     def solve(self, i):
         mean = np.mean([self.Theta[i, int(k)] for k in np.flatnonzero(self.W[i])], axis=0)
         aim = (self.solitary[i] + mean) / 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agents.compiling import entry
-from agents.kept_code import source_of
+from agents.machinery.code_cache import source_of
+from agents.machinery.compiling import entry
+from agents.rules.model_propagation import ModelPropagation
 from simulator.conformance.run_checks import ROUNDING, difference, tables_of
 from simulator.engines.compiled import memory, messages, queue
 from simulator.engines.compiled.engine import CompiledEngine
@@ -336,6 +339,30 @@ def test_classes_that_differ_in_names_alone_are_compiled_apart():
             return s.down[i]
 
     assert source_of(Up) != source_of(Down)
+
+
+def test_code_depends_on_the_classes_that_a_class_is_made_from():
+    """Built-in ones, by their files, and others of a notebook."""
+
+    class Halved(ModelPropagation):
+        kind = "halved"
+
+    def typed(share):
+        base = type("Base", (), {"share": share, "__module__": "a_notebook"})
+        return type("Own", (base,), {"__module__": "a_notebook"})
+
+    file = inspect.getsourcefile(ModelPropagation)
+    assert Path(file).read_bytes() in source_of(Halved)
+    assert source_of(typed(0.5)) != source_of(typed(0.25))
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+def test_a_target_that_holds_from_the_start(mode):
+    """Nothing happens, and nobody says that a round could not end."""
+    stop = {"time": 5, "metric": "distance", "below": 100}
+    for result in both(build(MEANS, algorithm__mode=mode, stop=stop, network={"latency": 0.1})):
+        assert result.summary["target"]["time"] == 0.0
+        assert not [note for note in result.summary["notes"] if "round" in note]
 
 
 def test_help_does_not_import_numba():

@@ -29,9 +29,12 @@ PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
 
 
 class Drifting(Rule):
-    """θ_i ← θ_i + u (½ θ_i^sol + ½ mean of copies − θ_i), u uniform; all neighbours are told."""
+    """θ_i ← θ_i + u (½ θ_i^sol + ½ mean of copies − θ_i), u uniform.
 
-    kind, protocol = "drifting", TELL
+    All neighbours are told, each with an error of its own, drawn also where the message is lost.
+    """
+
+    kind, protocol, same_for_all = "drifting", TELL, False
 
     copies = per_link("p")
     home = per_agent("p")
@@ -39,6 +42,11 @@ class Drifting(Rule):
     def prepare(s, start):
         s.copies = start.copies
         s.home = start.solitary
+
+    def tell(s, i, k, out):
+        error = 0.01 * uniform(s)
+        for x in range(s.p):
+            out[x] = s.models[i, x] + error
 
     def absorb(s, i, k, received, sent):
         for x in range(s.p):
@@ -224,6 +232,22 @@ def test_comings_and_goings(base, mode, start, forget, tmp_path):
     network |= {"latency": 0.25, "fifo": True}
     last = assert_as_simulated(scenario_of(base, **changes, network=network, availability=traced))
     assert last["missed"] > 0
+
+
+@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("start", ["hello", "known"])
+@pytest.mark.parametrize("base", ["mp", "admm"])
+def test_who_comes_on_for_the_first_time_forgets_nothing(base, start, mode, tmp_path):
+    """Copies known from the start stay, and the neighbours' hellos, under way, are no old ones."""
+    if start == "hello" and mode == "sync":
+        mode = "async"
+    (tmp_path / "trace.csv").write_text("agent,time,state\n0,0,off\n0,0.5,on\n")
+    traced = {"kind": "trace", "file": str(tmp_path / "trace.csv"), "forget": True}
+    changes = {"algorithm__mode": mode, "algorithm__start": start, "network": {"latency": 1.0}}
+    changes |= {"clock": {"rate": 0.1}, "stop": {"time": 3.0}, "seed": 1}
+    last = assert_as_simulated(scenario_of(base, **changes, availability=traced))
+    assert last["delivered"] > 0
+    assert last["stale"] == 0
 
 
 FIELD = {

@@ -381,7 +381,8 @@ LAUGHS = '<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (graphml(edge("ann", "eve")), "edge ann – eve: unknown agent 'eve'"),
+        (graphml(edge("ann", "eve")), "unknown agent; .*ann, bob"),
+        (graphml('<node id="zed"/>' + edge("ann", "bob")), "node 'zed': unknown agent; .*ann, bob"),
         (graphml(edge("ann", "bob", "-2")), r"edge ann – bob: weight .*-2\.0.*finite number > 0"),
         (graphml(edge("ann", "bob", "inf")), "edge ann – bob: weight .*inf"),
         (graphml(edge("ann", "bob", "x")), "not a GraphML file"),

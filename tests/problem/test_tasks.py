@@ -356,7 +356,7 @@ def test_a_byte_order_mark_quotes_and_blanks_do_no_harm(folder):
         ({"train": "agent,a,y\nx,1,2\n\nx,one,2\n"}, "train.csv:4: column 'a': 'one' is not a fin"),
         (
             {"train": "agent,a,y\nx,1,2\nx,1\n"},
-            "train.csv:3: column 'y': '' is not a finite number",
+            "train.csv:3: 2 cells in a line; 3 are expected",
         ),
         (
             {"train": "agent,a,y\nx,nan,2\n"},
@@ -372,6 +372,10 @@ def test_a_byte_order_mark_quotes_and_blanks_do_no_harm(folder):
             "train.csv:3: column 'agent': '9' is not an agent; th",
         ),
         ({"train": TRAIN, "agents": "9\n10\n9\n"}, "agents.csv:3: agent '9' is already in line 1"),
+        (
+            {"train": TRAIN, "agents": "agent,site,kind\n9,,x\n\n10,eu\n"},
+            "agents.csv:4: 2 cells in a line; 3 are expected",
+        ),
         ({"train": TRAIN, "agents": "# none\n"}, "agents.csv: no agents; expected one name a line"),
         (
             {"train": TRAIN, "test": "agent,a,y\n9,1,1\n", "loss": "hinge"},
@@ -485,3 +489,14 @@ def test_problem_seed_gives_the_problem_of_that_seed_and_leaves_the_other_stream
         assert getattr(one, name).random() == getattr(other, name).random()
     for name in ("clock", "peers", "latency", "loss", "compute", "rates"):
         assert getattr(Streams(3), name).random() == getattr(other, name).random()
+
+
+def test_validate_builds_a_graph_that_is_cheap(here, write):
+    """Where the scenario's own seed would fail, but not a graph of so many agents."""
+    text = "task: {kind: mean_estimation, agents: %d, noise: 0}\n"
+    text += "graph: {kind: knn, k: 2}\nstop: {time: 1}\nseed: 3\n"
+    small, large = write(text % 300, "small.yaml"), write(text % 10**6, "large.yaml")
+    done = here("validate", str(small), str(large))
+    assert done.returncode == 2
+    assert f"{small}: with seed 3: graph: the graph falls into" in done.stderr
+    assert f"{large}: valid" in done.stdout

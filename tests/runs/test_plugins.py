@@ -230,7 +230,10 @@ BAD = {
         "heard =", "protocol = 'average'\n    heard ="
     ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
     MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
-    PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "write its own tell",
+    PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "a tell of its own",
+    MINE.replace(
+        "heard =", "vectors, protocol = 2, 'tell'\n    heard ="
+    ): "protocol is 'tell', which takes messages of one vector, not of 2; allowed: 'answer, then",
     MINE.replace("heard", "models"): "the name of the array 'models' is taken",
     MINE.replace(
         "heard =", "class Parameters(Rule.Parameters):\n        n: int = 3\n\n    heard ="
@@ -713,6 +716,23 @@ def test_what_columns_gets_wrong(plugin, answer: str, message: str):
             mine(path, engine)
 
 
+def test_nothing_is_called_after_a_failure(plugin):
+    """A tell and an absorb of the same event would change what the failure was about."""
+    text = spoilt("solve", "if s.times[i] == 2.0:", "    raise ValueError('twice')")
+    text = text.replace(
+        "heard =", "times = per_agent()\n    protocol = 'solve, then answer'\n    heard ="
+    )
+    text = text.replace(
+        "s.heard[i, x] = received[x]", "s.heard[i, x] = received[x]\n        s.times[i] += 1.0"
+    )
+    path, messages = plugin(text), set()
+    for engine in ("simpy", "compiled"):
+        with pytest.raises(SimulatorError, match=r"mine\.py:\d+\): ValueError: twice") as failed:
+            mine(path, engine)
+        messages.add(str(failed.value))
+    assert len(messages) == 1
+
+
 @pytest.mark.parametrize(
     ("function", "lines", "message"),
     [
@@ -726,8 +746,8 @@ def test_what_columns_gets_wrong(plugin, answer: str, message: str):
         (
             "solve",
             ("s.count[i] += 1.0", "s.heard[i, 0] += 1.0 / (s.count[i] - 3.0)"),
-            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code only, "
-            "probably a division by zero or an index out of range",
+            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code, and not "
+            "when called again in Python: a division by zero, an index out of range, or what ",
         ),
         (
             "solve",

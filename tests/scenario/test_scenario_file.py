@@ -11,13 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
+from simulator.problem.build import build_problem
 from simulator.runs.scenarios import load_scenario
+from simulator.scenario import cells
 from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
 )
 from simulator.scenario.yaml_positions import read_yaml
+from simulator.seeds import Streams
 from tests.conftest import ROOT
 from tests.scenario.scenario_files import INVALID, SMALL, VALID, errors
 
@@ -88,6 +92,47 @@ def test_default_graph_is_the_papers(name: str, write: Any) -> None:
 )
 def test_name_defaults_to_the_files(file: str, name: str, write: Any) -> None:
     assert load_scenario(write(SMALL, file)).name == name
+
+
+# --- agents of partitions -----------------------------------------------------------------------
+@pytest.mark.parametrize("name", [1.5, True, None, [], {}])
+def test_an_agent_of_a_group_is_text_or_a_whole_number(name: Any, write: Any) -> None:
+    def groups(*lists: Any) -> dict[str, Any]:
+        return {"network.partitions": [{"from": 1, "until": 2, "groups": list(lists)}]}
+
+    (line,) = errors(write(SMALL), groups(["0", 1], [name]))
+    assert "network.partitions.0.groups.1.0: must be text" in line
+    loaded = load_scenario(write(SMALL), groups(["0", 1]))
+    assert loaded.network.partitions[0].groups == [["0", "1"]]
+    (line,) = errors(write(SMALL), groups([]))
+    assert "groups.0: must not be empty" in line
+
+
+def test_a_group_of_many_agents_is_checked_in_one_pass(write: Any) -> None:
+    names = [str(number) for number in range(200_000)]
+    cut = {"from": 1, "until": 2, "groups": [names]}
+    assert load_scenario(write(SMALL), {"network.partitions": [cut]})
+    (line,) = errors(write(SMALL), {"network.partitions": [{**cut, "groups": [names, ["77"]]}]})
+    assert "agent '77' is there twice" in line
+
+
+# --- files that are read ------------------------------------------------------------------------
+def test_a_file_of_many_rows_is_read_once(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the check, the run's setup and each question for a mean."""
+    parsed = []
+    monkeypatch.setattr(cells, "float", lambda text: parsed.append(text) or float(text), raising=0)
+    write("site,eu,us\neu,1,2\nus,3 s,4\n", "matrix.csv")
+    write("agent,time,state\n3,5,off\n3,6 s,on\n", "trace.csv")
+    more = "network: {latency: {kind: sites, file: matrix.csv}}\nsites: {random: 2}\n"
+    more += "availability: {kind: trace, file: trace.csv}\n"
+    scenario = load_scenario(write(SMALL + more))
+    count = len(parsed)
+    assert count > 0
+    latency: Any = scenario.network.latency
+    assert (latency.mean_value, latency.rare_value) == (2.5, 4)
+    streams = Streams(0)
+    prepare(scenario, build_problem(scenario, streams), streams, scenario.algorithm.rule)
+    assert len(parsed) == count
 
 
 # --- files that are no text, or no files --------------------------------------------------------

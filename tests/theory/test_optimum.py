@@ -270,7 +270,28 @@ def test_cl_optimum_of_means_is_the_solution_of_its_linear_system(rng):
     m, D, mu = data.sizes, np.diag(problem.D), 0.7
     sums = np.array([y.sum() for _, y in data])
     expected = np.linalg.solve(D - problem.W.toarray() + mu * D @ np.diag(m), mu * D @ sums)
-    np.testing.assert_allclose(cl_optimum(means, mu)[:, 0], expected, rtol=1e-8)
+    np.testing.assert_allclose(cl_optimum(means, mu)[:, 0], expected, rtol=2e-14)
+
+
+@pytest.mark.parametrize("name", ["quadratic", "logistic"])
+def test_cl_optimum_is_as_near_as_the_models_that_it_judges(name, rng):
+    """What is left of the gradient is rounding: agents' models come as near."""
+    problem, mu = make_problem(rng, name, n=40, p=3, sizes=rng.integers(2, 9, 40)), 0.3
+    Theta = cl_optimum(problem, mu)
+    gradient = 2 * (problem.D[:, None] * Theta - problem.W @ Theta)
+    for i, (X, y) in enumerate(problem.data):
+        gradient[i] += mu * problem.D[i] * problem.loss.gradient(Theta[i], X, y)
+    assert np.abs(gradient).max() < 1e-14 * np.abs(problem.D[:, None] * Theta).max()
+
+
+def test_cl_optimum_tends_to_the_consensus_weighted_by_degrees(rng):
+    """μ → 0 on an irregular graph: the one model that minimises Σ D_ii L_i, and not Σ L_i."""
+    problem = make_problem(rng, n=12, p=2, sizes=[5] * 12, density=0.5)
+    D = np.repeat(problem.D, 5)
+    X, y = problem.data.X, problem.data.y
+    weighted = np.linalg.solve(X.T @ (D[:, None] * X), X.T @ (D * y))
+    np.testing.assert_allclose(cl_optimum(problem, 1e-7), np.tile(weighted, (12, 1)), atol=1e-5)
+    assert np.abs(weighted - consensus_model(problem, 0.0)).max() > 1e-3
 
 
 def test_cl_optimum_where_one_model_satisfies_all(rng):
@@ -292,6 +313,17 @@ def test_cl_optimum_without_any_link_is_solitary(rng):
 
 
 # --- consensus -----------------------------------------------------------------------------------
+@pytest.mark.parametrize("ridge", [1e-7, 1e-8, 1e-14, 0.0])
+def test_the_pooled_logistic_fit_hardly_needs_a_ridge(ridge, rng):
+    """Where labels are those of a noisy linear model it is strictly convex by itself."""
+    X = rng.uniform(-1, 1, (800, 5))
+    problem = make_problem(rng, "logistic", n=50, p=5, sizes=[16] * 50, X=X)
+    problem.data.y[:] = np.sign(X @ rng.normal(size=5) + 0.5 * rng.normal(size=800))
+    theta, y = consensus_model(problem, ridge), problem.data.y
+    pull = -(y / (1 + np.exp(y * (X @ theta)))) @ X + ridge * theta
+    assert np.abs(pull).max() < 1e-11
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_consensus_model_minimises_the_sum_of_all_losses(name, rng):
     problem = make_problem(rng, name, n=30, p=3, sizes=rng.integers(0, 20, 30))

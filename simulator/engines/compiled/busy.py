@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.draws import COMPUTE, draw
 from simulator.engines.compiled.presence import life_of
 from simulator.engines.compiled.queue import COMPUTED, push

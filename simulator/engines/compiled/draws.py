@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import floats, kernel
+from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 from simulator.scenario import laws

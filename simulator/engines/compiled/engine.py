@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import address_of, as_array
+from agents.machinery.compiling import address_of, as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import events
@@ -115,6 +115,7 @@ class CompiledEngine:
         self._limit = min(config.stop.communications or NO_LIMIT, NO_LIMIT)
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._breath = 10_000
+        self._begun = False
 
     def _bring_to_life(self) -> None:
         """Comings and goings, and partitions."""
@@ -127,11 +128,11 @@ class CompiledEngine:
             if self._synchronous:
                 first.append(np.column_stack([setup.cuts.times[:, 1], np.full(count, REPEAT)]))
         if setup.presence is not None:
-            presence, hello = setup.presence, bool(run["hello"][0]) and not self._synchronous
+            presence = setup.presence
             run["living"], run["forgets"] = True, presence.forget
             if not self._synchronous:
                 run["switch"] = address_of(gossip.switched)
-            self._keep("lives", make_lives(setup, hello), LIFE, (n,))
+            self._keep("lives", make_lives(setup), LIFE, (n,))
             run["traced"], run["switch_count"] = presence.laws is None, len(presence.times)
             self._keep("switch_times", presence.times, float, presence.times.shape)
             first.append(np.column_stack([presence.first, np.arange(n) * KINDS + SWITCH]))
@@ -262,6 +263,7 @@ class CompiledEngine:
         """Run up to a time (all its events included), a number of communications, or the end."""
         until = min(math.inf if time is None else time, self._stop_by_time)
         enough = min(self._limit, communications or NO_LIMIT)
+        self._begun = True
         while True:
             outcome = self._breathe(float(until), float(enough))
             if outcome == outcomes.DRAWS_ARE_LOW:
@@ -295,7 +297,7 @@ class CompiledEngine:
     @property
     def is_stuck(self) -> bool:
         """Can nothing happen any more?  Rounds wait for those who do not come back."""
-        return self._count("size") == 0
+        return self._begun and self._count("size") == 0
 
     def absent(self) -> list[int]:
         """Who is off."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.events import DROP, NONE, OFF, ON, ROW, SEND, SWITCH
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.events import note_send, write
 from simulator.engines.compiled.messages import (
     HELLO,
@@ -27,15 +27,15 @@ from simulator.engines.events import DELIVER, MISS, STALE
 
 
 @kernel
-def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
-    """Send a new message; the slot for what it says, or NONE if it is lost."""
+def dispatch(run: Any, slot: int, kind: int, edge: int, sender: int, number: int) -> None:
+    """Send a new message, whose slot holds what it says and is given back if it is lost."""
     size = run.hello_bytes if kind == HELLO else run.message_bytes
     receiver = edge_of(run, edge).neighbour
     _, arrival = send(run, edge, sender, receiver, size)
     note_send(run, sender, receiver, kind, NONE, size, run.now, arrival == math.inf)
     if arrival == math.inf:
-        return NONE
-    slot = take(run)
+        give_back(run, slot)
+        return
     message = slot_of(run, slot)
     message.receiver = receiver
     message.edge = edge
@@ -43,15 +43,14 @@ def dispatch(run: Any, kind: int, edge: int, sender: int, number: int) -> int:
     if run.recording:
         ticket_of(run, slot).answers = NONE
     _post(run, slot, kind, number, arrival)
-    return slot
 
 
 @kernel
 def send_told(run: Any, i: int, edge: int, number: int) -> None:
     """Send what agent i tells the neighbour at ``edge``, unasked."""
-    slot = dispatch(run, REQUEST, edge, i, number)
-    if slot != NONE:
-        tell(run, i, edge, payload(run, slot, 0))
+    slot = take(run)
+    tell(run, i, edge, payload(run, slot, 0))
+    dispatch(run, slot, REQUEST, edge, i, number)
 
 
 @kernel

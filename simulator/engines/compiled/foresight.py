@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import FINE, kernel
-from agents.intrinsics import array_at
+from agents.machinery.compiling import FINE, kernel
+from agents.machinery.intrinsics import array_at
 from agents.running import RunningRule
 from simulator.engines.compiled.draws import PEERS, upcoming
 from simulator.engines.compiled.memory import ask, view

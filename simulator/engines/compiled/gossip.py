@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import FAILED, FINE, entry, floats, kernel
-from agents.intrinsics import array_at, invoke
+from agents.machinery.compiling import FAILED, FINE, entry, floats, kernel
+from agents.machinery.intrinsics import array_at, invoke
 from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.events import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
 from simulator.engines.compiled.living import renew, switch
-from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of
+from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of, take
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -124,17 +124,15 @@ def _start(run: Any) -> None:
 @kernel
 def _say_hello(run: Any, i: int) -> None:
     agent = agent_of(run, i)
-    if run.living:
-        life_of(run, i).silent = False
     for edge in range(agent.first, agent.first + agent.degree):
         # Where links have versions, the first messages belong to version 0 of theirs.
         number = 0 if run.protocol == SOLVE_THEN_ANSWER else send_number(run, i)
-        slot = dispatch(run, HELLO, edge, i, number)
-        if slot != NONE:
-            out = floats(payload(run, slot, 0), run.p)
-            models = floats(run.models, (run.n, run.p))
-            for x in range(run.p):
-                out[x] = models[i, x]
+        slot = take(run)
+        out = floats(payload(run, slot, 0), run.p)
+        models = floats(run.models, (run.n, run.p))
+        for x in range(run.p):
+            out[x] = models[i, x]
+        dispatch(run, slot, HELLO, edge, i, number)
 
 
 def switched(here: int, i: int, _k: int, _a: int, _b: int) -> int:
@@ -153,12 +151,15 @@ def _switch(run: Any, i: int) -> None:
     if not switch(run, i):
         pause(run, i)
         return
-    if run.forgets:
+    life = life_of(run, i)
+    first = life.new
+    life.new = False
+    if run.forgets and not first:
         _forget(run, i)
         renew(run, i)
     else:
         go_on(run, i)
-    if life_of(run, i).silent:
+    if first and run.hello:
         _say_hello(run, i)
 
 

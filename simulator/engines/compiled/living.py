@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import floats, kernel
+from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import OFF, ON, draw
 from simulator.engines.compiled.events import note_switch
 from simulator.engines.compiled.memory import view

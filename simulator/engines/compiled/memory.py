@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import kernel
-from agents.intrinsics import array_at, prefetch
+from agents.machinery.compiling import kernel
+from agents.machinery.intrinsics import array_at, prefetch
 
 #: The type of a record's field that holds the address of an array.
 ADDRESS = np.int64

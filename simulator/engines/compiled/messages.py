@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 
 REQUEST, REPLY, HELLO, ROUND = range(4)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import floats, kernel
+from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import LATENCY, LOSS, draw
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.compiled.presence import parted

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.draws import low
 from simulator.engines.compiled.events import crowded
 from simulator.engines.compiled.queue import full

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import floats, kernel
+from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 
 LIFE = np.dtype(
     [
         ("on", np.bool_),
-        #: Is hello still to be said?  In rounds: does the beginning of one wait for the return; has
-        #: the agent come back since the last barrier, and is to forget?
-        ("silent", np.bool_),
+        #: Was it never on?  In rounds: does the beginning of one wait for the return; has the agent
+        #: come back since the last barrier, and is to forget?
+        ("new", np.bool_),
         ("waits", np.bool_),
         ("returned", np.bool_),
         #: How often its computing was interrupted; when it is due; what was left of it.
@@ -57,12 +57,12 @@ FIELDS: Fields = [
 ]
 
 
-def make_lives(setup: Setup, hello: bool) -> NDArray[Any]:
+def make_lives(setup: Setup) -> NDArray[Any]:
     """The agents' lives (n) before the first event."""
     assert setup.presence is not None
     presence = setup.presence
     lives = np.zeros(setup.problem.n, LIFE)
-    lives["on"], lives["silent"] = presence.on, hello
+    lives["on"], lives["new"] = presence.on, ~presence.on
     lives["next"], lives["last"] = presence.starts[:-1], presence.starts[1:]
     return lives
 

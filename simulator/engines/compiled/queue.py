@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import inlined, kernel
+from agents.machinery.compiling import inlined, kernel
 from simulator.engines.compiled.memory import ADDRESS, Fields, ask, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.

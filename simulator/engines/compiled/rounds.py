@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agents.compiling import entry, kernel
+from agents.machinery.compiling import entry, kernel
 from simulator.engines.compiled.busy import compute, end, go_on, pause
 from simulator.engines.compiled.events import note, note_send
 from simulator.engines.compiled.exchange import arrival, note_at_receiver
@@ -161,7 +161,8 @@ def _switch(run: Any, i: int) -> None:
     if life.waits:
         life.waits = False
         push(run, run.now, BEGIN, i)
-    life.returned = run.forgets
+    life.returned = run.forgets and not life.new
+    life.new = False
     run.several_returned = run.returned_at == run.now
     if not run.several_returned:
         run.returned_at = run.now

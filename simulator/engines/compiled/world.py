@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.compiling import FAILED, floats, kernel
-from agents.intrinsics import invoke
+from agents.machinery.compiling import FAILED, floats, kernel
+from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
 from simulator.engines.compiled import draws, events, messages, network, presence, queue
 from simulator.engines.compiled.memory import ADDRESS, Fields, view
@@ -176,7 +176,8 @@ def choose(run: Any, i: int, u: float) -> int:
 # --- the rule -------------------------------------------------------------------------------------
 @kernel
 def _do(run: Any, which: int, function: int, i: int, k: int, a: int, b: int) -> None:
-    if invoke(function, run.state, i, k, a, b) == FAILED and run.failed == NONE_FAILED:
+    # What comes after a failure in the same event would change what it was about.
+    if run.failed == NONE_FAILED and invoke(function, run.state, i, k, a, b) == FAILED:
         run.failed, run.failed_i, run.failed_k = which, i, k
         run.failed_a, run.failed_b = a, b
         run.halt = True

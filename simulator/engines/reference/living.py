@@ -41,6 +41,8 @@ class Living:
         self.on = engine.links.on = presence.on.tolist()
         self._next = _stays(engine, presence)
         self.forget = presence.forget
+        #: Who was never on, and has nothing to forget.
+        self._new = {i for i, on in enumerate(self.on) if not on}
         #: Who has come back since the last barrier, in rounds.
         self.returned: set[int] = set()
         #: The links of those who come back at this instant.
@@ -66,18 +68,21 @@ class Living:
         self._note(i)
         self._at(self._next(i, self.env.now, on), partial(self._switch, i), SWITCHES)
         agent: Any = self.engine.agents[i]
+        forget = self.forget and i not in self._new
         if not on:
             agent.switch_off()
-        elif self.engine.synchronous:
+            return
+        self._new.discard(i)
+        if self.engine.synchronous:
             agent.switch_on()
-            if self.forget:
+            if forget:
                 self.returned.add(i)
             if not self._open_again:
                 self._at(self.env.now, self._repeat, REPEATS)
             own = self.engine.setup.links_of(i)
             self._open_again.update(own, self.engine.setup.back[own.start : own.stop].tolist())
         else:
-            agent.switch_on(self.forget)
+            agent.switch_on(forget)
 
     def _repeat(self) -> None:
         """Send what waited for those who have just come back, by sender, then receiver."""

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from agents.compiling import FAILED, JIT, call, direct, entry, kernel
-from agents.intrinsics import array_at, invoke
+from agents.machinery.compiling import FAILED, JIT, call, direct, entry, kernel
+from agents.machinery.intrinsics import array_at, invoke
 from agents.messages import Sheet
 from agents.running import RuleError, RunningRule
 from simulator.engines.watch import DIVERGED, FIELDS, REACHED, Watch

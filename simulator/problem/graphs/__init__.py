@@ -1,6 +1,6 @@
 """Who knows whom: the kinds of graphs; what is here is found by its place."""
 
-from agents.discovery import kinds_in
+from agents.machinery.discovery import kinds_in
 from simulator.scenario.kinds import Graph
 
 #: The graphs by kind.

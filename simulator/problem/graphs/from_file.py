@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import Agents, checked
-from simulator.problem.tables import listing, read_cells, read_text
+from simulator.scenario.cells import listing, read_cells, read_text, without_comments
 from simulator.scenario.kinds import Graph
 from simulator.scenario.quantities import InputFile
 
@@ -35,7 +35,13 @@ class GraphFile(Graph):
 def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
     """A GraphML file, or an edge list; agents are named as in the task."""
     if path.suffix.lower() == ".graphml":
-        edges = _graphml(path)
+        nodes, edges = _graphml(path)
+        strange = set(nodes) - set(names)
+        if strange:
+            name = next(node for node in nodes if node in strange)
+            raise ScenarioError(
+                f"{path}: node {name!r}: unknown agent; the agents are {listing(names)}"
+            )
 
         def where(row: int) -> str:
             return f"{path}: edge {edges['a'].iloc[row]} – {edges['b'].iloc[row]}"
@@ -57,8 +63,8 @@ def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
     return checked(len(names), i, j, edges["weight"], where)
 
 
-def _graphml(path: Path) -> pd.DataFrame:
-    """The edges of a GraphML file: columns a, b and weight (1 where the file gives none)."""
+def _graphml(path: Path) -> tuple[list[str], pd.DataFrame]:
+    """The nodes of a GraphML file, and its edges: columns a, b and weight (1 where it has none)."""
     text = read_text(path)
     # Entities are the one way in which XML can explode or fetch other files.  The parser is given
     # the decoded text, so no other encoding can hide a declaration from this check.
@@ -70,12 +76,13 @@ def _graphml(path: Path) -> pd.DataFrame:
         raise ScenarioError(f"{path}: not a GraphML file that networkx can read: {error}") from None
     if made.is_directed():
         raise ScenarioError(f"{path}: the graph is directed; edgedefault must be undirected")
-    return pd.DataFrame(made.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
+    edges = pd.DataFrame(made.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
+    return list(made), edges
 
 
 def _edge_list(path: Path) -> pd.DataFrame:
     """The edges of a text file: columns a, b and weight; the index is the line number."""
-    text = re.sub(r"[ \t]*(#.*)?$", "", read_text(path), flags=re.MULTILINE)
+    text = without_comments(read_text(path))
     separator = "," if "," in text else r"\s+"
     edges = read_cells(path, text, separator, header=["a", "b", "weight"])
     short = np.flatnonzero((edges["a"] == "") | (edges["b"] == ""))

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from agents.blame import failed
+from agents.machinery.code_errors import failed
 from agents.parameters import LEAST, MOST
 from simulator.errors import ScenarioError
-from simulator.problem.tables import listing, numbers
+from simulator.scenario.cells import listing, numbers
 from simulator.scenario.kinds import Graph
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ Generated data come from the stream ``data`` alone, each task drawing in the ord
 ``build`` states.
 """
 
-from agents.discovery import kinds_in
+from agents.machinery.discovery import kinds_in
 from simulator.scenario.kinds import Task
 
 #: The tasks by kind.

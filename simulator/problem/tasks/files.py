@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from agents.losses.loss import Loss
 from agents.losses.quadratic import Quadratic
-from agents.parameters import Positive
+from agents.parameters import NonNegative
 from simulator.errors import ScenarioError
 from simulator.problem.tables import (
     INTERCEPT,
@@ -48,9 +48,9 @@ class Files(Task):
     """One more feature, ``intercept``, that is 1 for every point; it comes last in the models."""
     loss: Loss = Quadratic()
     """The agents' loss."""
-    ridge: Positive = 0.01
+    ridge: NonNegative = 0.01
     """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
-    on one scenario, need none."""
+    on one scenario, need none.  0 is possible where every agent's fit is unique without it."""
 
     @property
     def has_vectors(self) -> bool:
@@ -66,6 +66,12 @@ class Files(Task):
     def has_targets(self) -> bool:
         """Are the true models known?"""
         return self.targets is not None
+
+    @property
+    def bytes_needed(self) -> float:
+        """Of the text, its cells and the numbers."""
+        files = (self.train, self.test, self.agents, self.vectors, self.targets)
+        return sum(10.0 * file.stat().st_size for file in files if file is not None)
 
     def build(self, rng: Any) -> Material:
         """CSV files whose first line names the columns."""

@@ -10,8 +10,7 @@ from pydantic import Field
 
 from agents.losses.hinge import Hinge
 from agents.losses.loss import Loss
-from agents.parameters import MOST_INDEX, Count, Index, Positive, Probability
-from simulator.machine import require_memory
+from agents.parameters import MOST_INDEX, Count, Index, NonNegative, Probability
 from simulator.problem.problem import DataSets, offsets_of
 from simulator.problem.tasks.task import Ints, Material, Samples, UniformCount, kind_by_default
 from simulator.scenario.kinds import Task
@@ -42,9 +41,9 @@ class LinearClassification(Task):
     """Test labels are flipped too: "drawn from the same distribution as the training set"."""
     loss: Loss = Hinge()
     """The agents' loss."""
-    ridge: Positive = 0.01
+    ridge: NonNegative = 0.01
     """λ of the solitary hinge and logistic fits; the other losses, with which they can be compared
-    on one scenario, need none."""
+    on one scenario, need none.  0 is possible where every agent's fit is unique without it."""
 
     @property
     def count(self) -> int:
@@ -61,6 +60,12 @@ class LinearClassification(Task):
         """There are always test points."""
         return True
 
+    @property
+    def bytes_needed(self) -> float:
+        """The agents, the features of each point, and a few models of each agent."""
+        rows = self.samples.mean + self.test_points + 5
+        return self.agents * (500 + rows * self.dimension * 8)
+
     def build(self, rng: np.random.Generator) -> Material:
         """Each agent's label is the side of its own plane, now and then flipped.
 
@@ -68,10 +73,6 @@ class LinearClassification(Task):
         a uniform number decides each flip, whatever the probability.
         """
         n = self.agents
-        # Of each point its features, and a few models of each agent.
-        rows = n * (self.samples.mean + self.test_points) + 5 * n
-        needed = n * 500 + rows * self.dimension * 8
-        require_memory(needed, "task: the agents' points of so many dimensions")
         targets = np.zeros((n, self.dimension))
         targets[:, :2] = rng.standard_normal((n, 2))
 

@@ -9,7 +9,6 @@ import numpy as np
 from agents.losses.loss import Loss
 from agents.losses.quadratic import Quadratic
 from agents.parameters import Index, NonNegative, Positive
-from simulator.machine import require_memory
 from simulator.problem.problem import DataSets, offsets_of
 from simulator.problem.tasks.task import ConfidenceWidth, Material, Samples, kind_by_default
 from simulator.scenario.kinds import Task
@@ -42,13 +41,17 @@ class MeanEstimation(Task):
         """A mean is one number."""
         return 1
 
+    @property
+    def bytes_needed(self) -> float:
+        """The agents and their points."""
+        return self.agents * (500 + self.samples.mean * 24)
+
     def build(self, rng: np.random.Generator) -> Material:
         """The first half of the agents on the upper moon (mean 1), the rest below (−1).
 
         Drawn in this order: places on the moons, their noise, sizes, samples.
         """
         n = self.agents
-        require_memory(n * 500 + n * self.samples.mean * 24, "task: the agents and their points")
         upper = np.arange(n) < (n + 1) // 2
         t = rng.uniform(0, np.pi, n)
         x = np.where(upper, np.cos(t), 1 - np.cos(t))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.busy import compute
 from simulator.engines.compiled.exchange import answer, send_told, stale
 from simulator.engines.compiled.messages import HELLO, REQUEST, give_back, payload, slot_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.compiling import kernel
+from agents.machinery.compiling import kernel
 from simulator.engines.compiled.busy import compute
 from simulator.engines.compiled.exchange import fresh, send_number, send_told
 from simulator.engines.compiled.messages import HELLO, give_back, payload, slot_of

@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from agents.blame import CodeError, failed, is_signal, read_only, told
+from agents.machinery.code_errors import CodeError, failed, is_signal, read_only, told
 
 
 def raised(action) -> BaseException:
@@ -51,7 +51,7 @@ def test_an_exception_in_one_line():
 
 def test_a_message_names_the_function_and_where_it_begins():
     line = interrupt.__code__.co_firstlineno
-    expected = f"law mine: interrupt failed (test_blame.py:{line}): why"
+    expected = f"law mine: interrupt failed (test_code_errors.py:{line}): why"
     assert failed("law mine", interrupt, "why") == expected
     assert failed("law mine", property(interrupt), "why") == expected
 

@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import numba
@@ -32,8 +31,7 @@ KEPT, IN_USE = 60, 24 * 3600.0
 #: The sources that all compiled code depends on, below the folder of the packages.
 _COMMON = (
     "agents/box.py",
-    "agents/compiling.py",
-    "agents/intrinsics.py",
+    "agents/machinery/*.py",
     "agents/rule.py",
     "agents/proximal.py",
     "agents/attached.py",
@@ -50,7 +48,7 @@ SOURCES: dict[str, bytes] = {}
 @cache
 def _common() -> bytes:
     digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
-    root = Path(__file__).resolve().parent.parent
+    root = Path(__file__).resolve().parents[2]
     for pattern in _COMMON:
         for path in sorted(root.glob(pattern)):
             digest.update(path.read_bytes())
@@ -66,17 +64,39 @@ def source_of(thing: type) -> bytes:
     """What the compiled code of a class depends on, besides what all code does.
 
     Its name is part of it: compiled code looks its module up by name, and several classes of one
-    file may have the same kind.
+    file may have the same kind.  So are the classes that it is made from.
     """
+    return b"".join(map(_own_source_of, thing.__mro__[:-1]))
+
+
+def _own_source_of(thing: type) -> bytes:
     module, name = thing.__module__, f"{thing.__module__}.{thing.__qualname__}"
     if module in SOURCES:
         return name.encode() + SOURCES[module]
     file = getattr(sys.modules.get(module), "__file__", None)
-    if file is not None:
-        return name.encode() + Path(file).read_bytes()
-    codes = [f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)]
-    parts = [(code.co_name, code.co_code, code.co_consts, code.co_names) for code in codes]
-    return repr((name, parts)).encode()
+    return name.encode() + (_typed_in(thing) if file is None else Path(file).read_bytes())
+
+
+def _typed_in(thing: type) -> bytes:
+    """What stands for the source of a class of a notebook: its code, and what that names there.
+
+    A function or a number of another cell may have changed since, and compiled code must follow.
+    """
+    own = vars(sys.modules[thing.__module__]) if thing.__module__ in sys.modules else {}
+    waiting: list[Any] = [*vars(thing).items()]
+    seen, parts = set[str](), list[Any]()
+    while waiting:
+        name, value = waiting.pop()
+        function = getattr(value, "py_func", value)  # of what @numba.njit made
+        code = getattr(function, "__code__", None)
+        if code is not None and getattr(function, "__module__", "") == thing.__module__:
+            parts.append((name, code.co_code, code.co_consts, code.co_names))
+            new = [other for other in code.co_names if other in own and other not in seen]
+            seen.update(new)
+            waiting += [(other, own[other]) for other in new]
+        elif isinstance(value, bool | int | float | str | tuple):
+            parts.append((name, value))
+    return repr(parts).encode()
 
 
 @cache

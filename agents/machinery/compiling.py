@@ -10,8 +10,8 @@ A state's record holds its numbers and the addresses of its arrays (``Layout``);
 wrapper makes a named tuple of arrays from it, which is the ``s`` that the function sees, and
 turns an exception into a verdict, because there is nobody to catch it inside the loop.
 
-What was compiled is kept by ``agents.kept_code``.  With ``NUMBA_DISABLE_JIT=1`` nothing is compiled
-and the functions run as they stand.
+What was compiled is kept by ``agents.machinery.code_cache``.  With ``NUMBA_DISABLE_JIT=1`` nothing
+is compiled and the functions run as they stand.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -37,9 +37,9 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents import rule
-from agents.blame import CodeError, code_of, place_of
-from agents.intrinsics import array_at, invoke, next_double
-from agents.kept_code import CHECKED, cache_folder, cached_in, is_ours, source_of
+from agents.machinery.code_cache import CHECKED, cache_folder, cached_in, is_ours, source_of
+from agents.machinery.code_errors import CodeError, code_of, place_of
+from agents.machinery.intrinsics import array_at, invoke, next_double
 
 #: Is anything compiled at all?
 JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
@@ -309,8 +309,8 @@ class Functions:
 
 _HEAD = '''"""Generated: wrappers around the functions of one class."""
 import numpy as np
-from agents.compiling import floats
-from agents.intrinsics import array_at
+from agents.machinery.compiling import floats
+from agents.machinery.intrinsics import array_at
 
 
 '''
@@ -359,7 +359,7 @@ class CompilationError(CodeError):
             f" ({Path(a or b).name}:{line or number})"
             for a, line, b, number in places
             if not any(part in (a or b) for part in ("site-packages", "__pycache__"))
-            and Path(a or b).parent != Path(__file__).parent  # what calls it
+            and Path(a or b).parent not in Path(__file__).parents[:2]  # what calls it
         ]
         own += [] if written is None else [f" ({place_of(code_of(written))})"]
         lines = [line.strip() for line in re.split("There are|\nFile ", text)[0].splitlines()]
