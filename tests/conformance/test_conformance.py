@@ -65,6 +65,8 @@ def test_the_examples(here, name):
     done = here("test", EXAMPLES / f"{name}.yaml", "--plugin", EXAMPLES / f"{name}.py")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.search(r"^\d+ ok(, 1 not applicable)?\n$", done.stdout.splitlines(True)[-1])
+    if name == "averaging":
+        assert f"```text\n{done.stdout}```" in (ROOT / "docs" / "extending.md").read_text()
 
 
 WRONG = '''
@@ -206,7 +208,7 @@ class Overflows(Remembers):
     kind = "overflows"
 
     def prepare(s, start):
-        s.heard = start.models
+        s.heard = start.models.copy()
 
     def solve(s, i):
         many = 1
