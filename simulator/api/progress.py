@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from simulator.errors import SimulatorError
 from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
+from simulator.scenario.messages import shown
 from simulator.scenario.schema import Scenario
 from simulator.sweeps.work import Progress as OnChange
 
@@ -41,6 +43,7 @@ Wanted = bool | Callable[[Progress], None]
 @contextmanager
 def run_progress(scenario: Scenario, wanted: Wanted) -> Iterator[OnSample | None]:
     """The function that a run calls after each sample."""
+    _check(wanted)
     if callable(wanted):
         told = wanted
     elif wanted and _in_notebook():
@@ -62,6 +65,7 @@ def run_progress(scenario: Scenario, wanted: Wanted) -> Iterator[OnSample | None
 @contextmanager
 def sweep_progress(name: str, total: int, wanted: Wanted) -> Iterator[OnChange | None]:
     """The function that a sweep calls whenever a run begins or ends."""
+    _check(wanted)
     if callable(wanted):
         told = wanted
     elif wanted and _in_notebook():
@@ -78,6 +82,11 @@ def sweep_progress(name: str, total: int, wanted: Wanted) -> Iterator[OnChange |
         told(Progress(name, share, done, running, failed, total))
 
     yield tell
+
+
+def _check(wanted: Wanted) -> None:
+    if not (isinstance(wanted, bool) or callable(wanted)):
+        raise SimulatorError(f"progress: must be True, False or a function (got {shown(wanted)})")
 
 
 def _in_notebook() -> bool:

@@ -12,11 +12,12 @@ import pandas as pd
 
 from simulator.api.progress import Wanted, run_progress
 from simulator.api.showing import Shown, of
+from simulator.errors import SimulatorError
 from simulator.problem import build
 from simulator.problem import problem as problems
 from simulator.runs import result as base
 from simulator.runs import run as running
-from simulator.runs.given import ScenarioLike
+from simulator.runs.given import ScenarioLike, path_of
 from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
 from simulator.runs.results import load_result, open_result, save_result
@@ -102,7 +103,7 @@ class Result(Shown, base.Result):
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, plugins: Given = None) -> Self:
         """A stored result; the problem is built again from its scenario."""
-        return _shown(cls, open_result(Path(folder), plugins))
+        return _shown(cls, open_result(path_of("folder", folder), plugins))
 
 
 def run(
@@ -172,4 +173,7 @@ def results(out: str | os.PathLike[str] = "results") -> pd.DataFrame:
     ``Result.load(folder)`` reads a run again, ``Sweep.load``, ``Comparison.load`` and
     ``Frontier.load`` the others.
     """
-    return results_table(Path(out))
+    root = path_of("out", out)
+    if root.exists() and not root.is_dir():
+        raise SimulatorError(f"out: {root} is not a folder")
+    return results_table(root)

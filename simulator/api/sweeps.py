@@ -8,13 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import networkx as nx
 import pandas as pd
 
 from simulator.api.progress import Wanted, sweep_progress
 from simulator.api.showing import Shown, of
 from simulator.errors import SimulatorError
-from simulator.runs.given import ScenarioLike, source_of, with_files
+from simulator.runs.given import ScenarioLike, path_of, source_of, with_files
 from simulator.runs.plugins import Given, Plugins
+from simulator.scenario.files import scenario_values
+from simulator.scenario.messages import shown
+from simulator.scenario.schema import Scenario
 from simulator.store.store import Store
 from simulator.sweeps import comparison as comparisons
 from simulator.sweeps import frontier as frontiers
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
     from simulator.figures.style import Look
 
 # Figures are imported where they are wanted: Matplotlib takes a while.
-Grid = Mapping[str, Iterable[Any]]
+Grid = Mapping[str, Any]
 
 
 class _Loaded(Shown):
@@ -40,7 +44,7 @@ class _Loaded(Shown):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
         """One that is stored, as it was returned."""
-        found = load_sweep(Path(folder))
+        found = load_sweep(path_of("folder", folder))
         if not issubclass(cls, type(found)):
             raise SimulatorError(f"{folder}: holds a {type(found).__name__}, not a {cls.__name__}")
         loaded: Self = of(cls, found)
@@ -126,7 +130,8 @@ def sweep(
 ) -> Sweep:
     """Run every combination of a grid with several seeds; results in the store are reused.
 
-    ``scenario`` is a scenario file, a sweep file, a dictionary or a loaded scenario.  Runs go to
+    ``scenario`` is a scenario file, a sweep file, a dictionary or a loaded scenario; ``grid`` has
+    keys with their values, or with one value that all runs share.  Runs go to
     ``jobs`` local processes (as many as there are cores by default; 1 is this very process) or to
     the Dask cluster at the address ``dask``.  More than ``max_runs`` are refused.
 
@@ -243,8 +248,18 @@ def _requested(
     target: str | None,
 ) -> tuple[Request, Plugins | None]:
     source, loaded = source_of(scenario, plugins)
-    swept = with_files({key: list(values) for key, values in (grid or {}).items()})
+    if not isinstance(grid, Mapping | None):
+        raise SimulatorError(f"grid: must be keys with their values (got {shown(grid)})")
+    if isinstance(scenario, Scenario) and "engine" not in scenario.model_fields_set:
+        source = {key: value for key, value in scenario_values(scenario).items() if key != "engine"}
+    swept = with_files({key: _values(given) for key, given in (grid or {}).items()})
     return sweeps.requested(source, swept.items(), seeds=seeds, target=target), loaded
+
+
+def _values(given: Any) -> list[Any]:
+    """The values of a key; what is one value, and no series of them, is the only one."""
+    alone = isinstance(given, str | Mapping | pd.DataFrame | nx.Graph)
+    return [given] if alone or not isinstance(given, Iterable) else list(given)
 
 
 def _workers(

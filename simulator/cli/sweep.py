@@ -174,11 +174,12 @@ def compare_command(
     """Compare asynchronous with synchronous learning, or values of any key, in simulated time.
 
     Both sides run on the same problems, networks and seeds until they reach the target, or a
-    limit (by default the scenario's own). With --set over two keys the result is a phase diagram.
+    limit: by default 20,000 messages an agent. With --set over two keys the result is a phase
+    diagram.
 
     \b
     Examples:
-      python -m simulator compare scenarios/moons.yaml --seeds 10
+      python -m simulator compare scenarios/moons_knn.yaml --set clock.rate=50 --seeds 5
       python -m simulator compare scenarios/phase_diagram.yaml
       python -m simulator compare scenarios/moons.yaml --set network.latency.sigma=0,1,2 --seeds 5
       python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.85
@@ -239,7 +240,7 @@ def _compare(work: _Work, request: Request) -> int:
     if not work.how["quiet"]:
         from simulator.cli.sweep_terminal import show_comparison
 
-        show_comparison(result, computed)
+        show_comparison(result, computed, None if tuning is None else tuning.computed)
     return 1 if result.failed else 0
 
 
@@ -318,7 +319,7 @@ class _Work:
         from simulator.store.store import Store
 
         hush(how["quiet"])
-        self.how = how
+        self.how, self.told = how, False
         asked = {name: how.pop(name) for name in ("formats", "metric", "labels", "width")}
         self.look = look_of(**asked) if how["figures"] else None
         self.plugins, self.store = load_plugins(how["plugins"]), Store(how["out"])
@@ -348,6 +349,9 @@ class _Work:
         from simulator.sweeps.sweep import compute
 
         visible = not self.how["quiet"]
+        if visible and "engine" in plan.request.defaults and not self.told:
+            self.told = True
+            click.echo("engine:   compiled, event for event as the other (--set engine=simpy)")
         with sweep_progress(plan.name, plan.distinct, visible) as progress:
             return compute(
                 plan,

@@ -22,7 +22,9 @@ from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Computed, Sweep
+from simulator.sweeps.tables import FEWEST
 from simulator.sweeps.work import Progress
+from simulator.theory.metrics import METRICS
 
 _HEADINGS = {
     "time_to_target": "time to target (s)",
@@ -101,7 +103,9 @@ def show_sweep(sweep: Sweep, computed: Computed | None) -> None:
     _close(console, sweep, computed)
 
 
-def show_comparison(comparison: Comparison, computed: Computed | None) -> None:
+def show_comparison(
+    comparison: Comparison, computed: Computed | None, tuned: Computed | None = None
+) -> None:
     """The closing summary of a comparison: both sides, and the paired speed-up."""
     console = terminal()
     _print_summary(console, comparison)
@@ -120,9 +124,7 @@ def show_comparison(comparison: Comparison, computed: Computed | None) -> None:
     _print_at_equal(console, comparison, keys)
     if comparison.runs["target_checked"].eq("at samples").any():
         console.print("note: the target is checked at samples; times are no finer than those")
-    for note in comparison.notes:
-        console.print(escape(f"note: {note}"))
-    _close(console, comparison, computed)
+    _close(console, comparison, computed, tuned)
 
 
 def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -> None:
@@ -143,7 +145,7 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
         budgets = [number(budget, 3) for budget in own["budget"]]
         same = len(set(budgets)) == 1
         cells = [
-            _plus_minus(row["mean"], row["low"], row["high"]) + ("" if same else f" at {budget}")
+            _interval(row["mean"], row["low"], row["high"]) + ("" if same else f" at {budget}")
             for budget, (_, row) in zip(budgets, own.iterrows(), strict=True)
         ]
         heading = f"after {budgets[0]} {_EQUAL[str(what)]}" if same else _EQUAL[str(what)]
@@ -173,19 +175,19 @@ def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
-    console.print("geometric means and 95 % intervals over seeds; ≥: some did not get there")
+    console.print("geometric means (95 % intervals) over seeds; ≥: some did not get there")
     _close(console, frontier, computed)
 
 
 def _with_interval(row: pd.Series[Any], name: str) -> str:
-    """``≥ 1.23 (1.10 … 1.35)``."""
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    interval = f" ({number(low, 3)} … {number(high, 3)})" if np.isfinite(low) else ""
-    return f"{'≥ ' if row['censored'] else ''}{number(row[name], 3)}{interval}"
+    """``1.23 (1.10 … 1.35)``; a bound has no interval."""
+    if row["censored"]:
+        return f"≥ {number(row[name], 3)}"
+    return _interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _print_summary(console: Console, sweep: Sweep) -> None:
-    """Means and half their 95 % intervals; ≥ where some runs did not reach their target."""
+    """Means and their 95 % intervals; ≥ where some runs did not reach their target."""
     summary = sweep.summary
     keys = [*sweep.axes, *(["tuned"] if "tuned" in summary else [])]
     rows = [row for _, row in summary.head(_MOST_ROWS).iterrows()]
@@ -193,9 +195,9 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     timed = summary["time_to_target"].notna().any()
     # Distances and objectives say less than errors, where there are any.
     more = [name for name in sweep.metrics if name not in (*_HEADINGS, *_LESS)]
-    names = [
-        name for name in (*_HEADINGS, *more) if name in summary and summary[name].notna().any()
-    ]
+    costs = [name for name in _HEADINGS if name not in METRICS]
+    known = [*costs, *(name for name in _HEADINGS if name in sweep.metrics), *more]
+    names = [name for name in known if name in summary and summary[name].notna().any()]
     names = [name for name in names if not (timed and name == "communications")]
     columns += [
         Column(_HEADINGS.get(name, f"final {name}"), [_cell(row, name) for row in rows])
@@ -204,6 +206,12 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
+    if (summary["runs"] - summary["failed"]).max() < FEWEST:
+        console.print(f"no intervals: they need {FEWEST} runs each at least (--seeds)")
+    elif timed:
+        console.print("means (95 % intervals) over seeds; of costs to target geometric ones")
+    else:
+        console.print("means (95 % intervals) over seeds")
     if len(summary) > _MOST_ROWS:
         console.print(f"… and {len(summary) - _MOST_ROWS} more in summary.csv")
 
@@ -229,19 +237,24 @@ def _cell(row: pd.Series[Any], name: str) -> str:
         return "never"
     if not np.isfinite(row[name]):
         return ""
-    bound = "≥ " if row["censored"] and name.endswith("_to_target") else ""
-    return bound + _plus_minus(row[name], row[f"{name}_low"], row[f"{name}_high"])
+    if row["censored"] and name.endswith("_to_target"):
+        return f"≥ {number(row[name], 3)}"
+    return _interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
-def _plus_minus(value: float, low: float, high: float) -> str:
-    """``0.123 ± 0.004``, where there is an interval."""
-    half = (high - low) / 2
-    if not np.isfinite(half):
+def _interval(value: float, low: float, high: float) -> str:
+    """``8.84 (2.1 … 37)``, where there is an interval."""
+    if not np.isfinite(high - low):
         return number(value)
-    return f"{number(value)} ± {number(half) if half >= 100 else f'{half:.2g}'}"
+    ends = (number(end, 2 if abs(end) < 100 else 3) for end in (low, high))
+    return f"{number(value, 3)} ({' … '.join(ends)})"
 
 
-def _close(console: Console, sweep: Sweep, computed: Computed | None) -> None:
+def _close(
+    console: Console, sweep: Sweep, computed: Computed | None, tuned: Computed | None = None
+) -> None:
+    for note in sweep.notes:
+        console.print(escape(f"note: {note}"))
     failed = sweep.runs[sweep.runs["status"] == "failed"]
     for _, row in failed.iterrows():
         values = ", ".join(f"{key}={row[key]}" for key in [*sweep.axes, "seed"])
@@ -249,10 +262,13 @@ def _close(console: Console, sweep: Sweep, computed: Computed | None) -> None:
     if computed is None:
         console.print(f"runs:     {sweep.runs['folder'].nunique()}")
     else:
-        total, reused = computed.distinct, computed.reused
-        lost = len({computed.folders[number] for number in computed.failures})
+        parts = [computed] if tuned is None else [computed, tuned]
+        total, reused, lost = (
+            sum(getattr(part, name) for part in parts) for name in ("distinct", "reused", "lost")
+        )
         news = f"{total - reused - lost} computed, {reused} already there, {lost} failed"
-        console.print(f"runs:     {total} ({news})")
+        tuning = "" if tuned is None else f", {tuned.distinct} of them for tuning"
+        console.print(f"runs:     {total}{tuning} ({news})")
     console.print(f"files:    {escape(str(sweep.folder))}")
     for figure in sorted(Path(sweep.folder).iterdir()):
         if figure.suffix in (".png", ".pdf", ".svg"):

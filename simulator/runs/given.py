@@ -22,12 +22,19 @@ import pandas as pd
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, Plugins, load_plugins
 from simulator.scenario.files import scenario_values
-from simulator.scenario.messages import dotted
+from simulator.scenario.messages import dotted, shown
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import MAX_DEPTH, KeyPath
 
 #: A scenario as Python may give it: a file, its content, or one that was read before.
 ScenarioLike = str | os.PathLike[str] | Mapping[str, Any] | Scenario
+
+
+def path_of(name: str, given: str | os.PathLike[str]) -> Path:
+    """A path that was given as the argument of this name."""
+    if not isinstance(given, str | os.PathLike):
+        raise ScenarioError(f"{name}: must be a path (got {shown(given)})")
+    return Path(given)
 
 
 def source_of(

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
 from simulator.scenario.blaming import blaming
+from simulator.scenario.laws import Constant
 from simulator.scenario.messages import Mistake, dotted, mistakes, shown
 from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
@@ -41,8 +43,16 @@ MAX_BYTES = 500_000
 
 
 # --- reading ------------------------------------------------------------------------------------
+def read_source(given: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
+    """The content of a scenario file, or a dictionary, from which many scenarios can be read."""
+    if isinstance(given, Mapping):
+        return Source(None, YamlText(_plain(given), complete=True))
+    path = shipped(Path(given))
+    return Source(path, read_yaml(read_scenario_text(path)))
+
+
 def read_scenario(
-    given: str | os.PathLike[str] | Mapping[str, Any],
+    given: str | os.PathLike[str] | Mapping[str, Any] | Source,
     overrides: Mapping[str, Any] | None,
     schema: type[Scenario],
 ) -> Scenario:
@@ -54,12 +64,9 @@ def read_scenario(
 
     Raises ScenarioError with one line a mistake.
     """
-    if isinstance(given, Mapping):
-        path, source = Path("scenario"), Source(None, YamlText(_plain(given), complete=True))
-    else:
-        path = shipped(Path(given))
-        source = Source(path, read_yaml(read_scenario_text(path)))
-    values = source.text.value
+    source = given if isinstance(given, Source) else read_source(given)
+    path = source.path or Path("scenario")
+    values = deepcopy(source.text.value)
     if not source.text.complete:
         raise source.error([])
     if not isinstance(values, dict):
@@ -110,7 +117,8 @@ class Source:
     """
 
     def __init__(self, path: Path | None, text: YamlText):
-        self.name, self.text = None if path is None else _printable(path), text
+        self.path, self.text = path, text
+        self.name = None if path is None else _printable(path)
         self.overridden: set[KeyPath] = set()
 
     def error(self, found: list[Mistake]) -> ScenarioError:
@@ -250,8 +258,25 @@ def scenario_files(scenario: Scenario) -> list[Path]:
 
 def scenario_hash_payload(scenario: Scenario, file_hashes: Mapping[Path, str]) -> dict[str, Any]:
     """What a result depends on, ready for JSON: files by their hash, no name, no description."""
-    tree = _tree(scenario, lambda path: file_hashes[path])
+    tree = _tree(effective(scenario), lambda path: file_hashes[path])
     return {key: value for key, value in tree.items() if key not in ("name", "description")}
+
+
+def effective(scenario: Scenario) -> Scenario:
+    """The scenario with the keys that play no part in its mode at their defaults.
+
+    Two runs that differ in nothing else are one, and computed once: rounds have no clock, and
+    gossip sends nothing again.  A law of clock rates stays, because drawing from it moves the
+    factors of agents and links that are drawn after it.
+    """
+    clock, network = scenario.clock, scenario.network
+    if scenario.algorithm.mode == "async":
+        timer = type(network).model_fields["retransmit_after"].default
+        network = network.model_copy(update={"retransmit_after": timer})
+    elif isinstance(clock.rate, Constant):
+        rate = clock.rate.model_copy(update={"value": 1.0})
+        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
+    return scenario.model_copy(update={"clock": clock, "network": network})
 
 
 def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:

@@ -47,12 +47,17 @@ from simulator.sweeps.request import (
     tabled,
 )
 from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
-from simulator.sweeps.tables import censored, geometric_mean, never, to_target, tuned_text
+from simulator.sweeps.tables import (
+    censored,
+    geometric_mean,
+    limit_notes,
+    never,
+    to_target,
+    tuned_text,
+)
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"
-#: Where curves are drawn, runs have so many samples or up to twice as many.
-SAMPLES = 100
 #: The three ratios of a pair, by what they are ratios of.
 RATIOS = {
     "time": "speedup",
@@ -83,8 +88,6 @@ class Comparison(Sweep):
     at_equal: pd.DataFrame
     #: Every value that was tried on held-out seeds, and which was taken; None: nothing was tuned.
     tuning: pd.DataFrame | None
-    #: What a reader should know.
-    notes: tuple[str, ...]
 
 
 def comparison_request(
@@ -101,7 +104,16 @@ def comparison_request(
 
     Where one combination is compared, of which ``curves`` are drawn, runs have enough samples.
     """
-    key, values = vary or request.vary or DEFAULT_VARY
+    try:
+        key, values = vary or request.vary or DEFAULT_VARY
+        if isinstance(values, str):
+            raise TypeError
+        values = list(values)
+    except (TypeError, ValueError):
+        raise ScenarioError(
+            "vary: must be a key and its values, like ('algorithm.mode', ['async', 'sync']) "
+            f"(got {shown(vary)})"
+        ) from None
     if len(values) < 2:
         raise ScenarioError(f"--vary {key}: two or more values are compared (got {len(values)})")
     if key == "seed":
@@ -111,19 +123,20 @@ def comparison_request(
         raise ScenarioError(f"--tune-budget: must be a number from 1 (got {shown(budget)})")
     limits = {"stop.time": limit_time, "stop.communications": limit_communications}
     given = {name: [value] for name, value in limits.items() if value is not None}
-    grid = {**request.grid, **given}
-    sampled = any(f"{name}.".startswith("record.") for name in grid)
-    if curves and not sampled and (not _swept(request) or request.target == NO_TARGET):
-        # Nobody knows beforehand how long it takes to the target.
-        grid["record.samples"] = [SAMPLES]
-    return replace(
+    request = replace(
         request,
-        grid=grid,
+        grid={**request.grid, **given},
         vary=(key, plain_values(key, values)),
         target=request.target or DEFAULT_TARGET,
         tune=request.tune if tune is None else knobs_of(tune),
         budget=float(budget),
     )
+    aims = request.target != NO_TARGET
+    request = replace(request, to_target=aims and not request.names("stop"))
+    if aims and request.target_is_exact and (not curves or _swept(request)):
+        others = {key: value for key, value in request.defaults.items() if key != "record.samples"}
+        return replace(request, defaults=others)  # no curve is drawn
+    return request
 
 
 def _swept(request: Request) -> bool:
@@ -204,9 +217,7 @@ def speedup_table(pairs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """
     names = [*keys, "first", "second", "tuned_first", "tuned_second"]
     rows = []
-    seeds = pairs["seed"].nunique()
-    for start in range(0, len(pairs), seeds):
-        here = pairs.iloc[start : start + seeds]
+    for _, here in pairs.groupby([*keys, "first", "second"], sort=False):
         usable = here[here["speedup"].notna()]
         row: dict[str, Any] = {name: here[name].iloc[0] for name in names if name in here}
         for ratio in RATIOS.values():
@@ -226,9 +237,10 @@ def ratio_text(row: pd.Series[Any], ratio: str) -> str:
     """``≥ 12.3 (95 %: 10.1 … 15.0)``."""
     before = "" if ratio == "speedup" else f"{ratio}_"
     low, high = row[f"{before}low"], row[f"{before}high"]
-    bound = "" if row["bound"] == "=" else f"{row['bound']} "
+    if row["bound"] != "=":  # an interval of bounds says nothing
+        return f"{row['bound']} {row[ratio]:.3g}"
     interval = f" (95 %: {low:.3g} … {high:.3g})" if np.isfinite(low) else ""
-    return f"{bound}{row[ratio]:.3g}{interval}"
+    return f"{row[ratio]:.3g}{interval}"
 
 
 def speedup_text(row: pd.Series[Any]) -> str:
@@ -270,14 +282,14 @@ def write_comparison(
     speedup = speedup_table(pairs, keys)
     if computed.plan.target is None:
         pairs, speedup = pairs.iloc[:0], speedup.iloc[:0]
+    notes = (*_notes(computed.plan, request, tuning), *limit_notes(computed.plan, base.runs))
     result = Comparison(
-        **vars(base),
+        **{**vars(base), "notes": notes},
         vary=request.vary,
         pairs=pairs,
         speedup=speedup,
         at_equal=equal_table(computed, store, request.vary),
         tuning=None if tuning is None else tuning.table,
-        notes=_notes(computed.plan, request, tuning),
     )
     with replacing(result.folder) as draft:
         frames = {"curves": result.curves, "pairs": pairs, "speedup": speedup}
@@ -285,7 +297,7 @@ def write_comparison(
         if tuning is not None:
             frames["tuning"] = tuning.table
         key, values = result.vary
-        more = {"vary": [key, [label(value) for value in values]], "notes": result.notes}
+        more = {"vary": [key, [label(value) for value in values]]}
         write_tables(computed, result, draft, "compare", more, **frames)
         if draw is not None:
             draw(result, draft)

@@ -17,15 +17,14 @@ import numpy as np
 import pandas as pd
 
 from simulator.store.store import Store
-from simulator.sweeps.plan import Plan, absolute_metrics, optimum_of
+from simulator.sweeps.plan import Plan, common_metrics
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Computed
 from simulator.sweeps.tables import (
     by_combination,
     geometric_mean,
+    interval,
     last_values,
-    mean_interval,
-    metric_kinds,
 )
 
 #: What may be equal.
@@ -57,11 +56,7 @@ def equal_table(computed: Computed, store: Store, vary: tuple[str, list[Any]]) -
 
 def _common(plan: Plan, firsts: list[int], sides: Mapping[Any, Traces]) -> list[str]:
     """The metrics that all runs have, and that mean the same for all sides."""
-    scenarios = [plan.runs[number].scenario for number in firsts]
-    kinds = metric_kinds(plan)
-    if any(optimum_of(scenario) != optimum_of(scenarios[0]) for scenario in scenarios):
-        absolute = absolute_metrics(scenarios[0])
-        kinds = [kind for kind in kinds if kind in absolute]
+    kinds = common_metrics([plan.runs[number].scenario for number in firsts])
     every = [trace for traces in sides.values() for trace in traces if trace is not None]
     return [kind for kind in kinds if all(kind in trace for trace in every)]
 
@@ -83,7 +78,7 @@ def equal_rows(sides: Mapping[Any, Traces], metrics: list[str]) -> list[dict[str
             for number, metric in enumerate(metrics):
                 own, base = found[:, number], first[:, number]
                 row = {"equal": axis, "budget": budget, "side": label(side), "metric": metric}
-                rows.append(row | _mean(own) | _ratio(own, base))
+                rows.append(row | _mean(metric, own) | _ratio(own, base))
     return rows
 
 
@@ -94,9 +89,9 @@ def _at(trace: pd.DataFrame | None, axis: str, budget: float, metrics: list[str]
     return last_values(trace, axis, np.array([budget]), metrics)[0].astype(float)
 
 
-def _mean(values: np.ndarray) -> dict[str, Any]:
+def _mean(metric: str, values: np.ndarray) -> dict[str, Any]:
     done = values[~np.isnan(values)]
-    mean, low, high = map(float, mean_interval(done)) if len(done) else 3 * (np.nan,)
+    mean, low, high = map(float, interval(done, [metric])) if len(done) else 3 * (np.nan,)
     return {"runs": len(done), "mean": mean, "low": low, "high": high}
 
 

@@ -22,6 +22,7 @@ from simulator.sweeps.knobs import KnobPlan, plan_knobs, points_table
 from simulator.sweeps.plan import make_plan
 from simulator.sweeps.request import Knobs, Request, knobs_of, label, side_names
 from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
+from simulator.sweeps.tables import limit_notes
 
 #: The knobs of the two modes.
 DEFAULT_KNOBS: Knobs = {
@@ -49,6 +50,11 @@ def frontier_request(request: Request, knobs: GivenKnobs | None = None) -> Reque
     if knobs is not None:
         found |= knobs_of(knobs)
     sides = [str(name) for name in side_names(request.vary[1]).values()]
+    for side in {**(request.frontier or {}), **(knobs or {})}:
+        if side not in sides:
+            raise ScenarioError(
+                f"--knob {side}: no side is called {side}; sides: {', '.join(sides)}"
+            )
     for side in sides:
         if side not in found:
             raise ScenarioError(
@@ -75,7 +81,8 @@ def write_frontier(
     base = tables(computed, store, "frontier")
     assert request.vary is not None
     points = points_table(planned, base.runs)
-    result = Frontier(**vars(base), vary=request.vary, points=points)
+    notes = limit_notes(computed.plan, base.runs)
+    result = Frontier(**{**vars(base), "notes": notes}, vary=request.vary, points=points)
     with replacing(result.folder) as draft:
         key, values = result.vary
         more = {"vary": [key, [label(value) for value in values]]}

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator.errors import ScenarioError
+from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import Floats
 from simulator.runs.plugins import Given, load_plugins, schema_for
 from simulator.store.store import Store
@@ -41,6 +41,8 @@ from simulator.sweeps.tables import censored, geometric_mean, mean_interval, run
 
 #: Tuning takes so many seeds, the first of them so far from the scenario's own.
 HELD_OUT_SEEDS, HELD_OUT_FROM = 10, 10**6
+#: Fewer of them than this are not enough to choose by.
+FEWEST_HELD_OUT = 5
 #: What is measured of each value of a knob.
 COSTS = ("time", "communications", "bytes")
 
@@ -132,13 +134,14 @@ def points_table(knobs: KnobPlan, runs: pd.DataFrame) -> pd.DataFrame:
     """
     entering, late = to_target(runs), censored(runs).to_numpy()
     done = (runs["status"] == "done").to_numpy()
+    counts = (runs["status"] != "left out").to_numpy()
     numbers = np.array([run.combination for run in knobs.plan.runs])
     rows = []
     for number, values in enumerate(knobs.plan.combinations):
         here = (numbers == number) & done
         row: dict[str, Any] = {key: tabled(value) for key, value in values.items()}
         row["given"] = label(values["value"])
-        total = int((numbers == number).sum())
+        total = int(((numbers == number) & counts).sum())
         row |= {"runs": total, "failed": total - int(here.sum()), "censored": int(late[here].sum())}
         for cost in COSTS:
             mean, low, high = geometric_mean(entering[cost].to_numpy()[here])
@@ -182,7 +185,9 @@ class Tuning:
     table: pd.DataFrame
     #: Overrides by combination of the comparison.
     chosen: dict[int, dict[str, Any]]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    #: The runs by which they were chosen.
+    computed: Computed
 
 
 def choose(points: pd.DataFrame, cells: list[int], budget: float) -> pd.Series[bool]:
@@ -208,6 +213,7 @@ def tune(
     knobs = plan_knobs(request, request.tune, plugins, held_out=True)
     done = computed(knobs.plan)
     runs = runs_table(knobs.plan, store, done.folders, done.failures)
+    notes = _leave_lost_seeds_out(knobs, runs)
     table = points_table(knobs, runs)
     table["taken"] = choose(table, knobs.cells, request.budget)
     values = knobs.plan.combinations
@@ -215,6 +221,49 @@ def tune(
         knobs.cells[number]: {values[number]["knob"]: values[number]["value"]}
         for number in table.index[table["taken"]]
     }
+    for number, cell in enumerate(knobs.cells):
+        if cell not in chosen:
+            own = [knobs.cells[run.combination] == cell for run in knobs.plan.runs]
+            why = runs["reason"][np.array(own) & (runs["status"] == "failed")].iloc[0]
+            raise SimulatorError(
+                f"{_place(knobs, number)}: nothing can be taken: each value failed on some of the "
+                f"held-out seeds that another survived: {why}"
+            )
     reasons = {why: value for _, value, why in knobs.left_out}
-    notes = tuple(f"{label(value)} was not tried: {why}" for why, value in reasons.items())
-    return replace(request, chosen=chosen), Tuning(table, chosen, notes)
+    notes += [f"{label(value)} was not tried: {why}" for why, value in reasons.items()]
+    return replace(request, chosen=chosen), Tuning(table, chosen, tuple(notes), done)
+
+
+def _leave_lost_seeds_out(knobs: KnobPlan, runs: pd.DataFrame) -> list[str]:
+    """Held-out seeds that fail for all values count for none of them; notes that name them."""
+    failed = (runs["status"] == "failed").to_numpy()
+    cells = np.array([knobs.cells[run.combination] for run in knobs.plan.runs])
+    seeds, notes = runs["seed"].to_numpy(), list[str]()
+    for cell in dict.fromkeys(cells.tolist()):
+        lost = [s for s in np.unique(seeds) if failed[(cells == cell) & (seeds == s)].all()]
+        if not lost:
+            continue
+        here = (cells == cell) & np.isin(seeds, lost)
+        first = int(np.flatnonzero(here)[0])
+        left = len(np.unique(seeds)) - len(lost)
+        text = (
+            f"{_place(knobs, knobs.plan.runs[first].combination)}: on {left} of {left + len(lost)} "
+            f"held-out seeds; {', '.join(map(str, lost))} failed for all values: "
+            f"{runs['reason'].iloc[first]}"
+        )
+        if left < FEWEST_HELD_OUT:
+            raise SimulatorError(f"{text}; at least {FEWEST_HELD_OUT} must count")
+        runs.loc[here, "status"] = "left out"
+        notes.append(text)
+    return notes
+
+
+def _place(knobs: KnobPlan, number: int) -> str:
+    """Whose values these are, for messages."""
+    values = knobs.plan.combinations[number]
+    where = [
+        f"{key}={label(value)}"
+        for key, value in values.items()
+        if key not in (knobs.side, "knob", "value")
+    ]
+    return ", ".join([*where, f"--tune {label(values[knobs.side])}:{values['knob']}"])

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, load_plugins, schema_for
-from simulator.scenario.files import read_scenario
-from simulator.scenario.laws import Constant
+from simulator.scenario.choice import kind_of
+from simulator.scenario.files import read_scenario, scenario_values
+from simulator.scenario.living import Traced
 from simulator.scenario.messages import shown
 from simulator.scenario.schema import Scenario
+from simulator.seeds import Streams
+from simulator.store.checked import hash_of
 from simulator.store.store import digest
 from simulator.sweeps.request import (
+    BUDGET_AN_AGENT,
     MOST_RUNS,
     Grid,
     Request,
@@ -67,14 +71,15 @@ class Plan:
     @property
     def combinations(self) -> list[dict[str, Any]]:
         """The values of each combination."""
-        return [next(group).values for _, group in self._groups()]
+        return [next(group).values for _, group in self.groups()]
 
     @property
     def distinct(self) -> int:
         """How many different runs there are: some combinations share theirs (``effective``)."""
         return len({digest(run.scenario) for run in self.runs})
 
-    def _groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
+    def groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
+        """The runs of each combination."""
         return itertools.groupby(self.runs, key=lambda run: run.combination)
 
 
@@ -160,37 +165,45 @@ def load_cell(
 ) -> Scenario:
     """The scenario of a combination; errors name the sweep file's places."""
     aim = target.overrides() if target is not None else {}
+    overrides = {**request.defaults, **cell.overrides, **aim, **more}
     try:
-        return read_scenario(request.base, {**cell.overrides, **aim, **more}, schema)
+        scenario = read_scenario(request.source, overrides, schema)
     except ScenarioError as error:
         placed = [_placed(line, cell.values, request) for line in str(error).splitlines()]
         raise ScenarioError("\n".join(placed)) from None
+    return _to_target(scenario, request) if request.to_target else scenario
+
+
+def _to_target(scenario: Scenario, request: Request) -> Scenario:
+    """With a budget of messages in place of the scenario's own limits.
+
+    Where a trace says who is on, all may be off for ever: its limit of time stays.
+    """
+    messages = BUDGET_AN_AGENT * _agents(scenario)
+    time = scenario.stop.time if isinstance(scenario.availability, Traced) else None
+    changes: dict[str, Any] = {
+        "stop": scenario.stop.model_copy(update={"time": time, "communications": messages})
+    }
+    if not request.names("record"):  # an interval of the base's is one for its own limits
+        own = {"every": None, "every_communications": None}
+        changes["record"] = scenario.record.model_copy(update=own)
+    return scenario.model_copy(update=changes)
+
+
+def _agents(scenario: Scenario) -> int:
+    """How many there are; files must be read to know."""
+    if scenario.task.count is not None:
+        return scenario.task.count
+    streams = Streams(scenario.seed, scenario.problem_seed)
+    return len(scenario.task.build(streams.data).names)
 
 
 def with_seeds(run: PlannedRun, count: int | None, listed: list[Any] | None) -> list[PlannedRun]:
     """The same run with each seed."""
-    scenario = effective(run.scenario)
     return [
-        replace(run, scenario=scenario.model_copy(update={"seed": seed}))
-        for seed in _seeds(scenario, count, listed)
+        replace(run, scenario=run.scenario.model_copy(update={"seed": seed}))
+        for seed in _seeds(run.scenario, count, listed)
     ]
-
-
-def effective(scenario: Scenario) -> Scenario:
-    """The scenario with the keys that play no part in its mode at their defaults.
-
-    Two runs that differ in nothing else are then one, and computed once: rounds have no clock, and
-    gossip sends nothing again.  A law of clock rates stays, because drawing from it moves the
-    factors of agents and links that are drawn after it.
-    """
-    clock, network = scenario.clock, scenario.network
-    if scenario.algorithm.mode == "async":
-        timer = type(network).model_fields["retransmit_after"].default
-        network = network.model_copy(update={"retransmit_after": timer})
-    elif isinstance(clock.rate, Constant):
-        rate = clock.rate.model_copy(update={"value": 1.0})
-        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
-    return scenario.model_copy(update={"clock": clock, "network": network})
 
 
 def outline(request: Request, plugins: Given = None) -> list[str]:
@@ -274,6 +287,15 @@ def absolute_metrics(scenario: Scenario) -> list[str]:
     return [kind for kind, metric in scenario.stop.known.items() if metric.of_baselines]
 
 
+def common_metrics(sides: Sequence[Scenario]) -> list[str]:
+    """The metrics that mean the same for all: none from the optimum where they have several."""
+    kinds = [kind_of(metric) for metric in sides[0].kinds.metrics]
+    if all(optimum_of(side) == optimum_of(sides[0]) for side in sides):
+        return kinds
+    absolute = absolute_metrics(sides[0])
+    return [kind for kind in kinds if kind in absolute]
+
+
 def optimum_of(scenario: Scenario) -> tuple[Any, ...]:
     """All that the optimum depends on, but for the seed."""
     algorithm = scenario.algorithm
@@ -311,7 +333,9 @@ def refuse_duplicates(runs: list[PlannedRun]) -> None:
     """Two combinations that mean the same, such as 0.05 and 50 ms, are a mistake."""
     first: dict[str, PlannedRun] = {}
     for run in runs:
-        other = first.setdefault(digest(run.scenario), run)
+        values = scenario_values(run.scenario)
+        meaning = hash_of([values[key] for key in values if key not in ("name", "description")])
+        other = first.setdefault(meaning, run)
         if other is not run:
             one, two = (_values_text(each) for each in (other, run))
             raise ScenarioError(f"--set: {one} and {two} are the same run; remove one of them")

@@ -24,14 +24,16 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from agents.machinery.compiling import JIT
 from simulator.errors import ScenarioError
 from simulator.scenario.choice import kind_of
-from simulator.scenario.files import Source, read_scenario_text
+from simulator.scenario.files import Source, read_scenario_text, read_source
 from simulator.scenario.messages import Mistake, did_you_mean, shown
 from simulator.scenario.overrides import plain, repeated, with_ranges
 from simulator.scenario.quantities import in_base_unit
@@ -47,6 +49,10 @@ Knobs = Mapping[str, tuple[str, list[Any]]]
 MOST_RUNS = 10_000
 #: The target of runs that all go on to their limits.
 NO_TARGET = "none"
+#: A run has at least so many samples, evenly in time, and at most twice as many.
+SAMPLES = 100
+#: Where a comparison has a target and nobody says when to give up, it is after so many messages.
+BUDGET_AN_AGENT = 20_000
 #: A tuned side may send so many times the messages of its most frugal setting.
 DEFAULT_BUDGET = 1.25
 _FILE_KEYS = (
@@ -132,6 +138,42 @@ class Request:
     #: Where each value of the sweep file's grid stands in it: ``key=value`` → place and block.
     places: Mapping[str, str] = field(default_factory=dict)
     max_runs: int = MOST_RUNS
+    #: Overrides that nobody asked for, which everything asked for goes before.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: Do runs go on until the target or the budget, whatever the base says of ``stop``?
+    to_target: bool = False
+
+    @cached_property
+    def source(self) -> Source:
+        """The base, read once."""
+        return read_source(self.base)
+
+    @property
+    def asked(self) -> list[Any]:
+        """All that tables depend on beside the runs and their order, ready for JSON."""
+        knobs = [{**self.tune}, {**(self.frontier or {})}]
+        return [self.target, self.vary, *knobs, self.budget if self.tune else None]
+
+    @property
+    def target_is_exact(self) -> bool:
+        """Do runs notice their target at the update that reaches it, not at the next sample?"""
+        return (self.target or "").partition("=")[0].strip() in ("distance", "l2_error")
+
+    def names(self, block: str) -> bool:
+        """Does anything beside the base set a key of this block, or the block itself?"""
+        keys = [*self.grid, *(key for world in self.worlds.values() for key in world)]
+        keys += [key for key, _ in [*self.tune.values(), *(self.frontier or {}).values()]]
+        keys += [self.vary[0]] if self.vary else []
+        return any(key == block or key.startswith(f"{block}.") for key in keys)
+
+    def with_defaults(self) -> Request:
+        """With the compiled engine, unless an engine is named, and samples enough for curves."""
+        base, defaults = self.source.text.value, dict(self.defaults)
+        if JIT and not self.names("engine") and isinstance(base, dict) and "engine" not in base:
+            defaults["engine"] = "compiled"
+        if not self.names("record"):
+            defaults["record.samples"] = SAMPLES
+        return replace(self, defaults=defaults)
 
     @property
     def where(self) -> str:
@@ -209,11 +251,17 @@ def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
 
 def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
     """``{side: {key: values}}`` as knobs."""
-    return {
-        str(side): (key, plain_values(key, values))
-        for side, block in given.items()
-        for key, values in block.items()
-    }
+    try:
+        return {
+            str(side): (key, plain_values(key, values))
+            for side, block in given.items()
+            for key, values in block.items()
+        }
+    except AttributeError:
+        raise ScenarioError(
+            "tune, knobs: must be a key with values for each side, like "
+            f"{{'sync': {{'network.retransmit_after': ['1 s', 'never']}}}} (got {shown(given)})"
+        ) from None
 
 
 # --- writing ------------------------------------------------------------------------------------

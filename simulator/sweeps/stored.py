@@ -39,6 +39,7 @@ def load_sweep(folder: Path) -> Sweep:
         "runs": table("runs"),
         "summary": table("summary"),
         "metrics": {kind: tuple(about) for kind, about in manifest.get("metrics", {}).items()},
+        "notes": tuple(manifest.get("notes", ())),
     }
     if what == "sweep":
         return Sweep(**base, curves=table("curves"))
@@ -53,7 +54,6 @@ def load_sweep(folder: Path) -> Sweep:
             speedup=table("speedup"),
             at_equal=table("at_equal") if "at_equal.csv" in there else pd.DataFrame(),
             tuning=table("tuning") if "tuning.csv" in there else None,
-            notes=tuple(manifest["notes"]),
         )
     return Frontier(**base, curves=pd.DataFrame(), vary=(key, values), points=table("frontier"))
 

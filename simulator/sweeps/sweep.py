@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from simulator.errors import SimulatorError
 from simulator.scenario.choice import kind_of
+from simulator.scenario.messages import shown
 from simulator.store.checked import describe, hash_of
 from simulator.store.drafts import replacing
 from simulator.store.store import (
@@ -27,9 +29,9 @@ from simulator.store.store import (
     write_manifest,
 )
 from simulator.sweeps.jobs import require_travel, tied_here
-from simulator.sweeps.plan import Plan
+from simulator.sweeps.plan import Plan, common_metrics
 from simulator.sweeps.request import Request, as_file, label, read_request
-from simulator.sweeps.tables import curves_table, runs_table, summary_table
+from simulator.sweeps.tables import curves_table, metric_kinds, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
 from simulator.sweeps.workers import crew_for
 
@@ -47,6 +49,8 @@ class Sweep:
     curves: pd.DataFrame
     #: What is measured: its label in words, and whether it grows as agents learn.
     metrics: dict[str, tuple[str, bool]]
+    #: What a reader should know.
+    notes: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -71,6 +75,11 @@ class Computed:
     distinct: int = 0
     reused: int = 0
 
+    @property
+    def lost(self) -> int:
+        """How many different runs failed."""
+        return len({self.folders[number] for number in self.failures})
+
 
 def requested(
     file: Path | Mapping[str, Any],
@@ -83,12 +92,21 @@ def requested(
 
     A setting goes before the file's own.
     """
-    request = read_request(file).with_settings(settings)
+    request = read_request(file).with_settings(settings).with_defaults()
     if seeds is not None:
-        if seeds < 1:
-            raise SimulatorError(f"--seeds: must be at least 1 (got {seeds})")
-        request = replace(request, seeds=seeds)
+        request = replace(request, seeds=_from_one("seeds", seeds))
+    if target is not None and not isinstance(target, str):
+        raise SimulatorError(
+            f"target: must be text like 'distance=1%', or 'none' (got {shown(target)})"
+        )
     return request if target is None else replace(request, target=target)
+
+
+def _from_one(name: str, number: Any) -> int:
+    """A whole number from 1."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+        raise SimulatorError(f"{name}: must be a whole number from 1 (got {shown(number)})")
+    return int(number)
 
 
 def compute(
@@ -104,8 +122,7 @@ def compute(
 
     Combinations that differ only in keys without effect share a run (``plan.effective``).
     """
-    if jobs is not None and jobs < 1:
-        raise SimulatorError(f"--jobs: must be at least 1 (got {jobs})")
+    jobs = None if jobs is None else _from_one("jobs", jobs)
     if tied_here(
         plan.runs[0].scenario
     ):  # what the code of such a plugin refers to is in no hash: nothing is reused
@@ -147,6 +164,13 @@ def tables(computed: Computed, store: Store, what: str) -> Sweep:
     """The tables of a sweep, read from the store."""
     plan, folders, failures = computed.plan, computed.folders, computed.failures
     runs = runs_table(plan, store, folders, failures)
+    kinds = metric_kinds(plan)
+    if what == "compare":  # those that mean the same for all sides
+        firsts = [next(group).scenario for _, group in plan.groups()]
+        assert plan.request.vary is not None
+        sides = len(plan.request.vary[1])
+        cells = [firsts[start : start + sides] for start in range(0, len(firsts), sides)]
+        kinds = [kind for kind in kinds if all(kind in common_metrics(cell) for cell in cells)]
     return Sweep(
         folder=place_in(store.root / "sweeps", plan.name, _digest(computed, what)),
         axes=plan.axes,
@@ -156,7 +180,9 @@ def tables(computed: Computed, store: Store, what: str) -> Sweep:
         metrics={
             kind_of(metric): (metric.label, metric.grows)
             for metric in plan.runs[0].scenario.kinds.metrics
+            if kind_of(metric) in kinds
         },
+        notes=(),
     )
 
 
@@ -187,6 +213,7 @@ def write_tables(
         "what": what,
         **(more or {}),
         "metrics": result.metrics,
+        "notes": result.notes,
         "plugins": list(plugins.references) if plugins else [],
         "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
         "runs": [place.name for place in computed.folders],
@@ -198,6 +225,7 @@ def write_tables(
 
 
 def _digest(computed: Computed, what: str) -> str:
-    """A sweep is its runs and the keys by which they are told apart."""
-    values = [[label(value) for value in run.values.values()] for run in computed.plan.runs]
-    return hash_of([what, list(computed.plan.axes), computed.hashes, values])
+    """A sweep is its runs, the keys by which they are told apart, and what was asked of them."""
+    plan = computed.plan
+    values = [[label(value) for value in run.values.values()] for run in plan.runs]
+    return hash_of([what, list(plan.axes), computed.hashes, values, plan.request.asked])

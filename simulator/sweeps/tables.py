@@ -19,7 +19,7 @@ from simulator.problem.problem import Floats
 from simulator.scenario.choice import kind_of
 from simulator.store.store import Store
 from simulator.sweeps.plan import Plan
-from simulator.sweeps.request import label, tabled
+from simulator.sweeps.request import BUDGET_AN_AGENT, label, tabled
 
 _COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
 #: What metrics are drawn against.
@@ -50,14 +50,35 @@ def mean_interval(values: ArrayLike, level: float = 0.95) -> tuple[Floats, Float
     return mean, mean - half, mean + half
 
 
+#: An interval of fewer runs says nothing: that of two is 18 times as wide as their distance.
+FEWEST = 3
+#: What is never negative: squares, shares, counts and times.
+_FROM_ZERO = (
+    *("l2_error", "distance", "gap", "test_error", "accuracy", "staleness"),
+    *("communications", "bytes", "simulated_time"),
+)
+
+
+def interval(values: ArrayLike, names: Sequence[str]) -> tuple[Floats, Floats, Floats]:
+    """``mean_interval`` of what these columns hold; NaN for fewer than three values.
+
+    It does not go below 0 where values can't.
+    """
+    mean, low, high = mean_interval(values)
+    if len(np.asarray(values)) < FEWEST:
+        low, high = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
+    least = np.array([0.0 if name in _FROM_ZERO else -np.inf for name in names])
+    return mean, np.maximum(low, least if mean.ndim else least[0]), high
+
+
 def geometric_mean(values: ArrayLike) -> tuple[float, float, float]:
-    """exp of the mean logarithm, and of its Student t interval; of nothing it is NaN."""
+    """exp of the mean logarithm and of its interval, for three values at least; else NaN."""
     samples = np.asarray(values, dtype=float)
     if not len(samples):
         return np.nan, np.nan, np.nan
     with np.errstate(divide="ignore", invalid="ignore"):
         mean, low, high = (float(np.exp(part)) for part in mean_interval(np.log(samples)))
-    return mean, low, high
+    return (mean, low, high) if len(samples) >= FEWEST else (mean, np.nan, np.nan)
 
 
 # --- runs.csv -----------------------------------------------------------------------------------
@@ -160,6 +181,26 @@ def to_target(runs: pd.DataFrame) -> pd.DataFrame:
     return table.assign(bytes=sent.where(runs["target"].notna()))
 
 
+def limit_notes(plan: Plan, runs: pd.DataFrame) -> tuple[str, ...]:
+    """Where runs gave up if nobody said where, how many did, and what to raise."""
+    request, notes = plan.request, []
+    if request.to_target:
+        budgets = {run.scenario.stop.communications or 0 for run in plan.runs}
+        shown = " to ".join(f"{budget:,}" for budget in sorted({min(budgets), max(budgets)}))
+        notes.append(
+            f"runs go on until {request.target} or {BUDGET_AN_AGENT:,} messages an agent "
+            f"({shown}); the scenario's own stop is for single runs"
+        )
+    late = int((censored(runs) & ~never(runs)).sum())
+    if late:
+        runs_met = f"{late} of {len(runs)} runs" if late > 1 else f"one of {len(runs)} runs"
+        notes.append(
+            f"{runs_met} met a limit before the target, so that what they enter is a bound (≥, ≤): "
+            "raise the limit (--limit-communications, --limit-time), or take an easier --target"
+        )
+    return tuple(notes)
+
+
 # --- summary.csv --------------------------------------------------------------------------------
 def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over seeds of each combination.
@@ -183,7 +224,9 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
             sample = column[done].to_numpy()
             if not len(sample) or np.isnan(sample).any():
                 continue
-            mean, low, high = (geometric_mean if name in entering else mean_interval)(sample)
+            mean, low, high = (
+                geometric_mean(sample) if name in entering else interval(sample, [name])
+            )
             row |= {name: float(mean), f"{name}_low": float(low), f"{name}_high": float(high)}
         rows.append(row)
     columns = [f"{name}{end}" for name in measures for end in ("", "_low", "_high")]
@@ -235,7 +278,7 @@ def _curve(traces: list[pd.DataFrame], axis: str, kinds: list[str]) -> pd.DataFr
     x = np.linspace(0.0, end, _POINTS + 1) if end > 0 else np.zeros(1)
     metrics = [name for name in kinds if all(name in trace for trace in traces)]
     values = [last_values(trace, axis, x, metrics) for trace in traces]
-    mean, low, high = mean_interval(np.stack(values))
+    mean, low, high = interval(np.stack(values), metrics)
     columns: dict[str, Floats] = {"x": x}
     for number, name in enumerate(metrics):
         columns |= {

@@ -34,6 +34,7 @@ TINY = {
     "algorithm": {"alpha": 0.8},
     "stop": {"time": 5},
 }
+SLOW = {**TINY, "network": {"latency": "50 ms"}, "stop": {"time": 100}}
 
 
 def points(rng: np.random.Generator) -> pd.DataFrame:
@@ -73,8 +74,7 @@ def swept(folder) -> Sweep:
 
 @pytest.fixture(scope="module")
 def compared(folder) -> Comparison:
-    slow = {**TINY, "network": {"latency": "50 ms"}, "stop": {"time": 100}}
-    return compare(slow, seeds=2, target="distance=30%", jobs=1, out=folder, figures=False)
+    return compare(SLOW, seeds=2, target="distance=30%", jobs=1, out=folder, figures=False)
 
 
 # --- what is given --------------------------------------------------------------------------------
@@ -112,6 +112,45 @@ def test_what_is_no_scenario():
         run(3)  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match="plugins: the scenario was read with its own"):
         run(load_scenario(TINY), plugins="x.py")
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"seeds": 1.5}, "seeds: must be a whole number from 1 (got 1.5)"),
+        ({"seeds": True}, "seeds: must be a whole number from 1 (got true)"),
+        ({"jobs": "2"}, "jobs: must be a whole number from 1 (got '2')"),
+        ({"target": 5}, "target: must be text like 'distance=1%'"),
+        ({"progress": "x"}, "progress: must be True, False or a function (got 'x')"),
+        ({"vary": 5}, "vary: must be a key and its values"),
+        ({"vary": ("algorithm.mode", 5)}, "vary: must be a key and its values"),
+        ({"tune": 5}, "must be a key with values for each side"),
+        ({"grid": 5}, "grid: must be keys with their values (got 5)"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_named(how, message, tmp_path):
+    with pytest.raises(SimulatorError) as error:
+        compare(SLOW, **{"jobs": 1, "out": tmp_path / "results", **how})
+    assert message in str(error.value)
+    assert not (tmp_path / "results").exists()
+
+
+def test_paths_that_are_none(tmp_path):
+    for load in (Result.load, Sweep.load):
+        with pytest.raises(SimulatorError, match=r"folder: must be a path \(got null\)"):
+            load(None)
+    file = tmp_path / "a_file"
+    file.write_text("")
+    with pytest.raises(SimulatorError, match=r"out: .*a_file is not a folder"):
+        results(file)
+
+
+def test_one_value_in_a_sweep_is_shared_by_all_runs(tmp_path):
+    latency = {"kind": "exponential", "mean": "10 ms"}
+    grid = {"stop.time": 3, "network.drop": [0, 0.5], "network.latency": latency}
+    found = sweep(TINY, {**grid, "graph": nx.cycle_graph(8)}, jobs=1, out=tmp_path, figures=False)
+    assert list(found.axes) == ["network.drop"]
+    assert found.runs["simulated_time"].tolist() == [3, 3]
 
 
 def test_frames_and_graphs_read_back_exactly(own):

@@ -13,21 +13,23 @@ from scipy import stats
 
 from simulator import compare, frontier
 from simulator.cli.commands import commands
-from simulator.errors import ScenarioError
+from simulator.errors import ScenarioError, SimulatorError
 from simulator.report.sources import find
 from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import load_plugins
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.store.store import Store
 from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
     pairs_table,
     speedup_table,
 )
-from simulator.sweeps.knobs import choose, paired_interval, plan_knobs
-from simulator.sweeps.plan import make_plan
+from simulator.sweeps.knobs import choose, paired_interval, plan_knobs, tune
+from simulator.sweeps.plan import Plan, make_plan
 from simulator.sweeps.request import Request, as_file, read_request
+from simulator.sweeps.sweep import Computed, compute
 from simulator.sweeps.tables import _figures_of, geometric_mean, summary_table
 from tests.conftest import ROOT
 from tests.sweeping import write_tiny
@@ -230,6 +232,7 @@ def test_kinds_with_one_objective_and_trade_off_share_their_optimum(tiny: Path):
         (["--tune", "sync:network.retransmit=1,2"], "network.retransmit: unknown key"),
         (["--tune", "sync:network.drop=0,0.1", "--set", "network.drop=0,0.1"], "as well"),
         (["--tune", "sync:network.drop=0,0.1", "--tune-budget", "0.5"], "number from 1 (got 0.5)"),
+        (["--frontier", "--knob", "nope:clock.rate=1,2"], "sides: async, sync"),
         (["--frontier", "--vary", "algorithm.start=own,known"], "what is own to vary?"),
     ],
 )
@@ -239,6 +242,41 @@ def test_wrong_comparisons(tiny: Path, words: list[str], message: str):
     assert isinstance(result.exception, ScenarioError)
     assert message in str(result.exception)
     assert not out.exists()
+
+
+def test_runs_go_on_to_the_target_where_nobody_says_when_to_give_up(tiny: Path):
+    """Neither the base's end nor its intervals between samples count; options and grids do."""
+    tiny.write_text(tiny.read_text().replace("time: 20", "time: 0.01"))
+    (stop,) = {run.scenario.stop for run in make_plan(comparison_request(Request(tiny))).runs}
+    assert (stop.time, stop.communications) == (None, 8 * 20_000)
+    for asked in (
+        comparison_request(Request(tiny), limit_time=5),
+        comparison_request(Request(tiny, {"stop.time": [5]})),
+        comparison_request(Request(tiny, worlds={"short": {"stop": {"time": 5}}})),
+    ):
+        (stop,) = {run.scenario.stop for run in make_plan(asked).runs}
+        assert (stop.time, stop.communications) == (5, None)
+    (stop,) = {
+        run.scenario.stop
+        for run in make_plan(comparison_request(Request(tiny, target="none"))).runs
+    }
+    assert stop.time == 0.01
+
+
+def test_who_meets_the_budget_is_told_what_to_raise(tiny: Path):
+    how = {"seeds": 3, "jobs": 1, "figures": False, "out": tiny.parent / "results"}
+    result = compare(tiny, target="distance=20%", **how)
+    assert result.speedup["bound"].tolist() == ["="]
+    (said,) = [note for note in result.notes if "20,000 messages an agent" in note]
+    assert "(160,000)" in said
+    late = compare(tiny, target="distance=20%", limit_communications=20, **how)
+    assert any("raise the limit" in note for note in late.notes)
+
+
+def test_agents_of_files_are_counted_for_the_budget():
+    request = comparison_request(Request(ROOT / "scenarios/stations.yaml"))
+    stops = {run.scenario.stop.communications for run in make_plan(request).runs}
+    assert stops == {20_000 * len(run(load_scenario(request.base, {"stop.time": 1})).agents)}
 
 
 def test_limits_take_the_place_of_the_scenarios(tiny: Path):
@@ -414,6 +452,88 @@ def test_samples_by_number_are_those_of_their_interval(tiny: Path, mode: str):
         found, run(load_scenario(tiny, {**wanted, "record.every": every})).trace
     )
     assert 11 <= len(found) <= 22
+
+
+def held_out_failures(store: Store, lost: set[int], only: tuple[object, ...] = ()) -> object:
+    """Work that computes a plan, of which some seeds (of some values) are then said to fail."""
+
+    def work(plan: Plan) -> Computed:
+        done = compute(plan, store, jobs=1)
+        failures = {
+            number: "the graph is not connected"
+            for number, run in enumerate(plan.runs)
+            if run.scenario.seed in lost and (not only or run.values["value"] in only)
+        }
+        return replace(done, failures=failures)
+
+    return work
+
+
+def test_a_held_out_seed_that_fails_counts_for_no_value(tiny: Path):
+    request = comparison_request(
+        Request(tiny, target="distance=20%"),
+        tune={"sync": {"network.retransmit_after": ["20 ms", "1 s"]}},
+    )
+    store = Store(tiny.parent / "results")
+    lost = {10**6 + 3, 10**6 + 7}
+    chosen, tuning = tune(request, None, store, held_out_failures(store, lost))
+    assert list(chosen.chosen) == [1]
+    assert tuning.table["runs"].tolist() == [8, 8]
+    assert tuning.table["failed"].tolist() == [0, 0]
+    (note,) = tuning.notes
+    assert "8 of 10 held-out seeds; 1000003, 1000007 failed" in note
+    with pytest.raises(SimulatorError, match="at least 5 must count"):
+        tune(request, None, store, held_out_failures(store, {10**6 + k for k in range(6)}))
+    # One value that fails alone can't be taken; if each does somewhere, none can.
+    _, tuning = tune(request, None, store, held_out_failures(store, lost, ("20 ms",)))
+    assert tuning.table["taken"].tolist() == [False, True]
+
+    def each_somewhere(plan: Plan) -> Computed:
+        done = compute(plan, store, jobs=1)
+        first = {"20 ms": 10**6, "1 s": 10**6 + 1}
+        bad = [first[run.values["value"]] == run.scenario.seed for run in plan.runs]
+        return replace(done, failures={n: "it broke" for n, why in enumerate(bad) if why})
+
+    with pytest.raises(SimulatorError, match=r"nothing can be taken.*it broke"):
+        tune(request, None, store, each_somewhere)
+
+
+def test_requests_that_differ_in_what_is_tried_have_folders_of_their_own(tiny: Path):
+    how = {"target": "distance=20%", "jobs": 1, "figures": False, "out": tiny.parent / "results"}
+    lists = (["1 s"], ["1 s", "2 s"])
+    folders = {
+        compare(tiny, tune={"sync": {"network.retransmit_after": values}}, **how).folder
+        for values in lists
+    }
+    assert len(folders) == 2
+
+
+def test_the_closing_line_counts_the_runs_of_tuning(tiny: Path):
+    words = ["compare", str(tiny), "--target", "distance=20%", "--jobs", "1", "--no-figures"]
+    words += ["--tune", "sync:network.retransmit_after=1 s", "--out", str(tiny.parent / "results")]
+    result = CliRunner().invoke(commands, words)
+    assert result.output.startswith("engine:   compiled")
+    assert "12, 10 of them for tuning (12 computed, 0 already there" in result.output
+
+
+def test_worlds_with_seeds_of_their_own_keep_their_pairs(tiny: Path):
+    worlds = {"near": {"seed": 0}, "far": {"seed": 100}}
+    request = comparison_request(Request(tiny, seeds=2, worlds=worlds))
+    plan = make_plan(request)
+    times = [(float(number), float(number)) for number in range(1, 9)]
+    pairs = pairs_table(plan, outcomes(times, []), request.vary)
+    assert pairs["seed"].tolist() == [0, 1, 100, 101]
+    table = speedup_table(pairs, ["world"])
+    assert table["world"].tolist() == ["near", "far"]
+    assert table["pairs"].tolist() == [2, 2]
+
+
+def test_what_measures_from_the_optimum_is_not_shown_where_there_are_two(tiny: Path):
+    how = {"jobs": 1, "figures": False, "out": tiny.parent / "results", "target": "l2_error=0.5"}
+    two = compare(tiny, vary=("algorithm.kind", ["mp", "admm"]), **how)
+    assert not {"distance", "gap", "objective"} & set(two.metrics)
+    one = compare(tiny, vary=("algorithm.start", ["own", "known"]), **how)
+    assert "distance" in one.metrics
 
 
 # --- worlds and frontiers -----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from simulator import sweep
+from simulator import compare, run, sweep
 from simulator.errors import SimulatorError
 from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.plan import Request, make_plan
@@ -75,6 +75,59 @@ def test_dask_gives_the_same_bytes_as_one_local_worker(cluster: Cluster, tmp_pat
     )
     assert table_bytes(there.folder) == table_bytes(here.folder)
     assert there.failed == 0
+
+
+HELPER = "HALF = 0.5\n"
+PLUGIN = """
+from agents.rule import Rule, per_agent
+from halves import HALF
+
+class Halfway(Rule):
+    kind = "halfway"
+    heard = per_agent("p")
+
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            s.heard[i, x] = received[x]
+
+    def solve(s, i):
+        for x in range(s.p):
+            s.models[i, x] += HALF * (s.heard[i, x] - s.models[i, x])
+"""
+
+
+def test_every_way_to_ask_for_a_run_is_one_run(cluster: Cluster, tmp_path: Path):
+    """A run, a sweep here, in two processes, on Dask, a comparison: one hash, computed once."""
+    text = TINY.replace("kind: mp, alpha: 0.8", "kind: halfway") + (
+        "engine: compiled\nrecord: {samples: 100}\nclock: {rate: 3}\n"
+    )
+    scenario, plugin = write_tiny(tmp_path, text), tmp_path / "halfway.py"
+    (tmp_path / "halves.py").write_text(HELPER)
+    plugin.write_text(PLUGIN)
+    out = tmp_path / "results"
+    how = {"plugins": plugin, "out": out, "progress": False}
+    target = "l2_error=0.1"
+    level = {"stop.metric": "l2_error", "stop.below": 0.1}
+    for mode in ("async", "sync"):
+        run(scenario, {"algorithm.mode": mode, **level}, **how)
+    first = {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
+    assert len(first) == 2
+    modes = {"algorithm.mode": ["async", "sync"]}
+    ways = ({"jobs": 1}, {"jobs": 2}, {"dask": cluster.address})
+    for way in ways:
+        sweep(scenario, modes, target=target, figures=False, **way, **how)
+        # With the scenario's own end, which a comparison otherwise leaves aside.
+        limit = {"limit_time": 20}
+        made = compare(scenario, target=target, figures=False, **limit, **way, **how)
+        assert set(made.runs["folder"]) == {path.parent.name for path in first}
+    assert first == {path: path.stat().st_mtime_ns for path in out.glob("tiny-*/manifest.json")}
+    tables = []
+    for number, way in enumerate(ways):  # and computed by each, they are the same bytes
+        elsewhere = how | {"out": tmp_path / str(number)}
+        made = sweep(scenario, modes, seeds=2, target=target, figures=False, **way, **elsewhere)
+        assert made.failed == 0
+        tables.append(table_bytes(made.folder))
+    assert tables[0] == tables[1] == tables[2]
 
 
 def test_a_dask_worker_that_is_killed_does_no_harm(cluster: Cluster, tmp_path: Path):

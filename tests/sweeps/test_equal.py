@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from scipy import stats
 
 from simulator import Comparison, compare
 from simulator.cli.commands import commands
@@ -96,8 +95,7 @@ def test_equal_budgets_by_hand():
     }
     row = table.loc[("communications", "b")]
     assert row["ratio"] == pytest.approx(np.sqrt(1 / 4 * 6 / 3))
-    half = stats.t.ppf(0.975, 1) * np.std([1, 6], ddof=1) / np.sqrt(2)
-    assert (row["low"], row["high"]) == pytest.approx((3.5 - half, 3.5 + half))
+    assert np.isnan([row["low"], row["high"]]).all()  # of two runs
     assert (table.xs("a", level="side")["ratio"] == 1).all()
 
 

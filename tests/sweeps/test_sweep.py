@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -25,11 +26,13 @@ from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.store.store import Store
 from simulator.sweeps.jobs import Done, Failed, pack
 from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
-from simulator.sweeps.tables import _curve, mean_interval
+from simulator.sweeps.sweep import requested
+from simulator.sweeps.tables import _curve, mean_interval, summary_table
 from simulator.sweeps.workers import LocalCrew, run_all
 from tests.processes import Command
 from tests.sweeping import GRID, sweep_tables, table_bytes, write_tiny
 
+NAN = float("nan")
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
 
 
@@ -64,6 +67,28 @@ def test_seeds_follow_that_of_the_scenario_or_are_listed(tiny: Path):
     assert list(listed.axes) == []
     with pytest.raises(ScenarioError, match="are the same"):
         make_plan(Request(tiny, {"seed": [5, 2]}, seeds=3))
+
+
+def test_sweeps_run_compiled_unless_an_engine_is_named(tiny: Path):
+    """By --set, by the base, by a world, or by what sides are: then nothing is chosen."""
+    assert requested(tiny, ()).defaults["engine"] == "compiled"
+    assert make_plan(requested(tiny, ())).runs[0].scenario.engine == "compiled"
+    for named in (
+        requested(tiny, [("engine", ["simpy"])]),
+        requested(load_scenario(tiny).model_dump() | {"engine": "simpy"}, ()),
+        replace(Request(tiny), worlds={"a": {"engine": "simpy"}}).with_defaults(),
+        replace(Request(tiny), vary=("engine", ["simpy", "compiled"])).with_defaults(),
+    ):
+        assert "engine" not in named.defaults
+    tiny.write_text(tiny.read_text() + "engine: simpy\n")
+    assert make_plan(requested(tiny, ())).runs[0].scenario.engine == "simpy"
+
+
+def test_sweeps_have_samples_enough_for_curves(tiny: Path):
+    tiny.write_text(tiny.read_text() + "record: {every_communications: 5000}\n")
+    assert make_plan(requested(tiny, ())).runs[0].scenario.record.samples == 100
+    chosen = make_plan(requested(tiny, [("record.every", [2])])).runs[0].scenario.record
+    assert (chosen.every, chosen.samples) == (2, None)
 
 
 def test_blocks_kinds_and_single_values(tiny: Path):
@@ -240,10 +265,23 @@ def test_rows_are_those_of_ordinary_runs(swept):
 def test_summary_is_of_the_runs(swept):
     errors = swept.runs["l2_error"].to_numpy().reshape(4, 2)
     assert swept.summary["l2_error"].to_numpy() == pytest.approx(errors.mean(axis=1))
-    low, high = stats.t.interval(0.95, 1, loc=errors[2].mean(), scale=stats.sem(errors[2]))
-    assert swept.summary.loc[2, "l2_error_low"] == pytest.approx(low)
-    assert swept.summary.loc[2, "l2_error_high"] == pytest.approx(high)
     assert swept.summary["runs"].eq(2).all()
+    assert swept.summary.filter(regex="_(low|high)$").isna().all(axis=None)  # of two, nothing
+
+
+def test_intervals_of_three_runs_never_below_zero(tiny: Path):
+    plan = make_plan(Request(tiny, seeds=3))
+    rows = {name: 3 * [1.0] for name in ("communications", "bytes", "simulated_time")}
+    values = {"l2_error": [0.1, 0.1, 1.0], "objective": [-1.0, 1.0, 5.0], "target": 3 * [None]}
+    times = {name: 3 * [NAN] for name in ("time_to_target", "communications_to_target")}
+    runs = pd.DataFrame({"status": 3 * ["done"], **rows, **values, **times})
+    (row,) = summary_table(plan, runs).to_dict("records")
+    for name, least in (("l2_error", 0.0), ("objective", -np.inf)):
+        mean, error = np.mean(values[name]), stats.sem(values[name])
+        low, high = stats.t.interval(0.95, 2, loc=mean, scale=error)
+        assert low < 0
+        assert row[f"{name}_low"] == pytest.approx(max(low, least))
+        assert row[f"{name}_high"] == pytest.approx(high)
 
 
 def test_curves_end_where_the_runs_do(swept):
