@@ -38,7 +38,7 @@ def test_command(scenarios: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
         if verdict.name != last:
             click.echo(verdict.name)
         last = verdict.name
-        detail = f": {verdict.detail}" if verdict.detail else ""
+        detail = f": {verdict.detail}".replace("\n", "; ") if verdict.detail else ""
         click.echo(f"  {verdict.outcome:16}{verdict.check}{detail}")
         counts[verdict.outcome] = counts.get(verdict.outcome, 0) + 1
     click.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))

@@ -34,11 +34,7 @@ Tables = dict[str, pd.DataFrame]
 def tables_of(result: Result) -> Tables:
     """What two runs must have in common."""
     found = {"events": result.events, "trace": result.trace, "models": pd.DataFrame(result.models)}
-    return {name: _plain(table) for name, table in found.items() if table is not None}
-
-
-def _plain(table: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({str(name): column for name, column in table.to_dict("list").items()})
+    return {name: table.rename(columns=str) for name, table in found.items() if table is not None}
 
 
 def difference(one: Tables, other: Tables, rounding: float = 0.0) -> str | None:
