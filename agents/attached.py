@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from agents import proximal
 from agents.losses.loss import curvatures, design
 from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, is_signal, told
+from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, told
 from agents.parameters import numbers_of
 
 if TYPE_CHECKING:
@@ -79,8 +79,6 @@ class Formulas:
                 if not isinstance(answer, Real):
                     raise TypeError(f"it must give a number, got {type(answer).__name__}")
             except RAISED as error:
-                if is_signal(error):
-                    raise
                 lines = [line for _, line in frames_in((formula.__module__,), error)]
                 return self._failed(label, told(error), where, *lines[-1:])
             if math.isnan(answer) and np.isfinite(given).all():

@@ -19,7 +19,6 @@ from agents.machinery.code_errors import (
     RAISED,
     CodeError,
     code_of,
-    is_signal,
     place_of,
     read_only,
     told,
@@ -246,8 +245,6 @@ class RunningRule:
             with np.errstate(divide="raise", invalid="raise"):
                 self.plain(name, i, k, a, b)
         except RAISED as error:
-            if is_signal(error):
-                raise
             return self.failure(name, error, f" for agent {i} at {when}")
         why = (
             "in compiled code, and not when called again in Python: a division by zero, an index "
@@ -283,8 +280,6 @@ class RunningRule:
         except RuleError:
             raise
         except RAISED as error:
-            if is_signal(error):
-                raise
             raise self.failure(name, error, where) from error
 
     # --- a plugin's first steps -----------------------------------------------------------------

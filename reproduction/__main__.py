@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -57,72 +58,38 @@ def commands(
       python -m reproduction validate --choices my_choices.yaml
       python -m reproduction schema > reproduction/choices.schema.json
     """
-    from reproduction.choices import load_choices
-    from reproduction.schema import choices_schema
+    from reproduction.choices import choices_schema, load_choices
+    from reproduction.reproduce import reproduce
+    from simulator.sweeps.work import RESUMED, noting
 
     hush(quiet)
     if experiments == ("validate",):
         load_choices(choices)
         click.echo(f"{choices}: valid")
-    elif experiments == ("schema",):
+        return
+    if experiments == ("schema",):
         click.echo(json.dumps(choices_schema(), indent=2, ensure_ascii=False))
-    else:
-        _reproduce(experiments, quick, jobs, out, choices, force, quiet)
-
-
-def _reproduce(
-    experiments: tuple[str, ...],
-    quick: bool,
-    jobs: int | None,
-    out: Path,
-    choices: Path,
-    force: bool,
-    quiet: bool,
-) -> None:
-    from reproduction.reproduce import reproduce
-    from simulator.cli.sweep_terminal import sweep_progress
-    from simulator.sweeps.work import RESUMED, noting
-
+        return
     started = time.perf_counter()
-    done = reproduce(
-        experiments,
-        choices=choices,
-        out=out,
-        quick=quick,
-        jobs=jobs,
-        force=force,
-        showing=lambda name, total: sweep_progress(name, total, visible=not quiet),
-    )
+    how: Any = {"jobs": jobs, "force": force, "progress": not quiet}
+    done = reproduce(experiments, choices=choices, out=out, quick=quick, **how)
     with noting(RESUMED):
         for item in done:
             seconds, started = time.perf_counter() - started, time.perf_counter()
-            if quiet:
-                continue
-            news = f"{item.computed} computed, {item.stored} already there"
-            click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
-            if item.id == "claims":
-                _show_claims(item.files[0])
+            if not quiet:
+                news = f"{item.computed} computed, {item.stored} already there"
+                click.echo(f"{item.id:<12} {seconds:6.1f} s  {news:<36} {item.files[0]}")
+                if item.id == "claims":
+                    _show_claims(item.files[0])
 
 
 def _show_claims(file: Path) -> None:
-    """The verdicts on the paper's claims."""
-    import numpy as np
+    """The verdicts on the paper's claims, a line each."""
     import pandas as pd
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("holds")
-    table.add_column("measured", justify="right", no_wrap=True)
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    table.add_column("claim")
-    for _, row in pd.read_csv(file).iterrows():
-        known = np.isfinite(row["low"])
-        interval = f"{row['low']:.3g} … {row['high']:.3g}" if known else ""
-        table.add_row(row["holds"], f"{row['value']:.3g}", interval, escape(row["text"]))
-    console.print(table)
+    for row in pd.read_csv(file).to_dict("records"):
+        interval = "" if pd.isna(row["low"]) else f"{row['low']:.3g} … {row['high']:.3g}"
+        click.echo(f"{row['holds']:<10} {row['value']:>9.3g}  {interval:<19}  {row['text']}")
 
 
 def main() -> None:

@@ -1,342 +1,394 @@
 """The claims in the paper's text, each measured: a value, its 95 % interval, and whether it holds.
 
-What would count as holding is said beside each claim and does not depend on the outcome; a claim
-holds where the whole interval does (``verdicts.py``).  Where a claim does not hold, its remark says
-what was looked into; where a choice was made because it gives the paper's number, the row says so.
+``claims.md`` has the claims and their criteria in words.  A judge reads the tables of the
+experiments and returns the number that decides, and the numbers of the claim's remark.  Every claim
+is judged in the same way: it holds where the whole 95 % interval is within the criterion's bounds,
+does not where all of it is outside, and is undecided otherwise; a claim about several cases holds
+where it does in all of them, and the case shown is the one that decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
-from reproduction import remarks, verdicts
-from reproduction.experiment import Tables
+from reproduction.experiment import Tables, geometric
+from reproduction.mean_estimation import ROUNDS, SMALL
+from reproduction.texts import filled, listed, sections
 
 #: The experiments whose tables the claims are read from.
 SOURCES = (
-    "fig2-left",
-    "fig2-middle",
-    "fig2-right",
-    "fig3-left",
-    "fig3-middle",
-    "fig3-right",
-    "fig5",
-    "theorem1",
-    "theory",
-    "tuning",
-    "choices",
-    "beyond",
+    *("fig2-left", "fig2-middle", "fig2-right", "fig3-left", "fig3-middle", "fig3-right", "fig5"),
+    *("theorem1", "theory", "tuning", "choices", "beyond"),
 )
+Cell = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A sentence of the paper."""
+class Measured:
+    """What a claim is measured by: the number that decides, its interval, and the verdict."""
 
-    id: str
-    where: str
-    #: The claim, what is measured, and when it holds.
-    text: str
-    measure: str
-    criterion: str
-    judge: Callable[[Tables], verdicts.Measured]
-    #: What one should know about it, with what we looked into where it does not hold.
-    remark: Callable[[Tables], str] = lambda tables: ""
-    #: The choice that was made because it gives the paper's number, if one was.
-    chosen: str = ""
+    value: float
+    low: float
+    high: float
+    holds: Literal["yes", "no", "undecided"]
+
+
+#: The verdict, and the numbers of the remark: none at sizes that lack them.
+Judged = tuple[Measured, dict[str, Any] | None]
 
 
 def claims_table(tables: Tables) -> pd.DataFrame:
     """claims.csv: one row a claim."""
-    rows = []
-    for claim in CLAIMS:
-        found = claim.judge(tables)
+    rows, claims = [], dict[str, dict[str, str]]()
+    for name, text in sections("claims.md").items():
+        given = dict(re.findall(r"^- (\w+): (.*)$", text, flags=re.MULTILINE))
+        remark = re.sub(r"^- .*$", "", text, flags=re.MULTILINE).strip()
+        claim = claims[name] = {**claims.get(given.get("as", ""), {"remark": ""}), **given}
+        claim["remark"] = remark or claim["remark"]
+        found, numbers = JUDGES[name](tables)
+        what = claim["remark"] if numbers is not None else "Not computed at this size."
         rows.append(
             {
-                "claim": claim.id,
-                "where": claim.where,
-                "text": claim.text,
-                "measure": claim.measure,
-                "value": found.value,
-                "low": found.low,
-                "high": found.high,
-                "criterion": claim.criterion,
-                "holds": found.holds,
-                "chosen_for_it": claim.chosen,
-                "remark": claim.remark(tables),
+                "claim": name,
+                **{key: claim[key] for key in ("where", "text", "measure")},
+                **asdict(found),
+                "criterion": claim["criterion"],
+                "chosen_for_it": given.get("chosen", ""),
+                "remark": filled(what, numbers or {}),
             }
         )
-    return pd.DataFrame(rows)
+    columns = ["claim", "where", "text", "measure", "value", "low", "high", "criterion", "holds"]
+    return pd.DataFrame(rows)[[*columns, "chosen_for_it", "remark"]]
 
 
-CLAIMS = (
-    Claim(
-        "alpha",
-        "5.1",
-        "α = 0.99 gave the best results on held-out instances",
-        "error with another α minus that with 0.99, held-out instances, at the α where it is least",
-        "above 0 for every other α of the grid",
-        verdicts.best_alpha,
-        remarks.about_alphas,
-    ),
-    Claim(
-        "win-ratio-small",
-        "5.1, fig. 2 middle",
-        "With small ε, the win ratio is about 0.5",
-        "win ratio at ε = 0.1",
-        "0.45 … 0.55",
-        verdicts.small_width,
-        remarks.about_label_propagation,
-        chosen="`without: mean`; C = I would not give the paper's number",
-    ),
-    Claim(
-        "error-small",
-        "5.1, fig. 2 left",
-        "With small ε, both have similar L2 error",
-        "(error without − error with) / error with, at ε = 0.1",
-        "within ±0.1",
-        verdicts.similar_error,
-        chosen="`without: mean`, as above",
-    ),
-    Claim(
-        "win-ratio-full",
-        "5.1, fig. 2 middle",
-        "For ε = 1, the win ratio is about 0.85",
-        "win ratio at ε = 1",
-        "0.80 … 0.90",
-        verdicts.full_width,
-    ),
-    Claim(
-        "gap-grows",
-        "5.1, fig. 2 left",
-        "The performance gap in favour of confidence values increases sharply with ε",
-        "(error without − error with) / error with, at ε = 1 minus at ε = 0.1",
-        "at least 0.5: half of the error",
-        verdicts.sharp,
-        remarks.about_gaps,
-    ),
-    Claim(
-        "error-constant",
-        "5.1, fig. 2 left",
-        "The error with confidence values remains constant as ε increases",
-        "change of the error since ε = 0, relative to it, at the ε where it is greatest",
-        "within ±10 % at every ε",
-        verdicts.constant,
-        remarks.about_factor,
-        chosen="`confidence: share`, section 5.1's own c_i; m_i / max m_j would not give it",
-    ),
-    Claim(
-        "mp-async-sync",
-        "5.1, fig. 2 right",
-        "Asynchronous MP's trade-off is almost as good as synchronous MP's",
-        "asynchronous / synchronous error after 4, 8 and 16 synchronous rounds' communications, "
-        "the greatest",
-        "at most 2",
-        verdicts.mean_trade_off,
-        remarks.about_rounds,
-    ),
-    Claim(
-        "theorem-1",
-        "Theorem 1",
-        "From an arbitrary start, the expected models tend to the closed form",
-        "squared distance of the mean of all runs to Θ*, longest runs, relative to the start",
-        "falls with every length and ends below 1e-4",
-        verdicts.theorem("equal"),
-    ),
-    Claim(
-        "clocks",
-        "3.2, footnote 1",
-        "The same with clocks that tick at different rates",
-        "the same, rates lognormal with σ = 1",
-        "falls with every length and ends below 1e-4",
-        verdicts.theorem("unequal"),
-    ),
-    Claim(
-        "equivalent",
-        "5.2",
-        "For means, CL is essentially equivalent to MP",
-        "greatest relative difference of Q_CL and 2 Q_MP + constant at random models, and of the "
-        "optima, with μ_CL m_i = μ_MP c_i",
-        "at most 1e-8: exact but for rounding",
-        verdicts.equivalent,
-    ),
-    Claim(
-        "consensus",
-        "5.2, fig. 3 left",
-        "The consensus model achieves very poor performance",
-        "consensus accuracy, at the p where it is greatest",
-        "at most 0.6 at every p",
-        verdicts.consensus,
-    ),
-    Claim(
-        "decreasing",
-        "5.2, fig. 3 left",
-        "The accuracy of all models decreases with the dimension",
-        "accuracy at the lowest p minus that at the highest, least of solitary, consensus, MP, CL",
-        "above 0 for each model",
-        verdicts.decreasing,
-        remarks.about_decrease,
-    ),
-    Claim(
-        "solitary-poor",
-        "5.2, fig. 3 left",
-        "In high dimension solitary models barely outperform a random guess",
-        "solitary accuracy at the highest p",
-        "0.5 … 0.6",
-        verdicts.barely,
-    ),
-    Claim(
-        "above-solitary",
-        "5.2, fig. 3 left",
-        "MP and CL improve very significantly over solitary models, also in high dimension",
-        "MP, and CL, minus solitary accuracy, where it is least sure",
-        "above 0 at every p, for both",
-        verdicts.above_solitary,
-    ),
-    Claim(
-        "cl-above-mp",
-        "5.2, fig. 3 left",
-        "CL always outperforms MP (every p)",
-        "CL minus MP accuracy, at the p where it is least sure",
-        "above 0 at every p",
-        verdicts.cl_above_mp("fig3-left"),
-        remarks.about_ridge,
-    ),
-    Claim(
-        "solitary-size",
-        "5.2, fig. 3 middle",
-        "Solitary models are more accurate with larger training sets",
-        "slope of solitary accuracy, from 1 to 20 points",
-        "above 0",
-        verdicts.trend("solitary"),
-    ),
-    Claim(
-        "cl-size-free",
-        "5.2, fig. 3 middle",
-        "CL's accuracy is similar regardless of the training size",
-        "slope of CL accuracy, from 1 to 20 points",
-        "within a quarter of the solitary slope",
-        verdicts.independent_of_size,
-    ),
-    Claim(
-        "cl-above-mp-size",
-        "5.2, fig. 3 middle",
-        "CL consistently outperforms MP on all training sizes",
-        "CL minus MP accuracy, at the size where it is least sure",
-        "above 0 at every size",
-        verdicts.cl_above_mp("fig3-middle"),
-        remarks.about_sizes,
-    ),
-    Claim(
-        "gap-size",
-        "5.2, fig. 3 middle",
-        "The gap between CL and MP is larger for agents with more training data",
-        "slope of CL minus MP accuracy, from 1 to 20 points",
-        "above 0",
-        verdicts.trend("cl_minus_mp"),
-    ),
-    Claim(
-        "admm-async-sync",
-        "5.2, fig. 3 right",
-        "Asynchronous ADMM performs as well as synchronous ADMM per communication",
-        "communications to 95 % and to 99 % of the optimum's accuracy, asynchronous / "
-        "synchronous, the greater",
-        "at most 1.1 at both",
-        verdicts.admm_trade_off,
-    ),
-    Claim(
-        "mp-faster",
-        "5.2, fig. 3 right",
-        "Asynchronous MP converges an order of magnitude faster than CL",
-        "communications to 95 % of the own optimum's accuracy, ADMM / MP",
-        "3.16 … 31.6: nearer to 10 than to 1 or 100",
-        verdicts.mp_faster,
-        remarks.about_start,
-    ),
-    Claim(
-        "warm-start",
-        "5.2, fig. 3 right",
-        "MP can provide a valuable warm start for CL",
-        "communications to 95 % and to 99 % of the optimum's accuracy, MP's own included, "
-        "warm / cold start, the greater",
-        "below 1 at both: it pays for itself",
-        verdicts.warm,
-        remarks.about_duals,
-    ),
-    Claim(
-        "admm-convex",
-        "D",
-        "Synchronous ADMM converges at rate O(1/t) where the objective is convex",
-        "exponent of t in Q/Q* − 1, later half of the rounds, hinge loss",
-        "at most −1",
-        verdicts.convex_rate,
-        remarks.about_rate("hinge"),
-    ),
-    Claim(
-        "admm-linear",
-        "D",
-        "Synchronous ADMM converges at a linear rate where it is strongly convex",
-        "share of the variance of the distance's logarithm that a falling straight line explains, "
-        "means",
-        "at least 0.98",
-        verdicts.linear_rate,
-        remarks.about_rate("means"),
-    ),
-    Claim(
-        "linear-mp",
-        "E, fig. 5",
-        "MP: the number of iterations scales linearly with n",
-        "slope of log communications to 90 % against log n",
-        "0.8 … 1.2",
-        verdicts.growth("mp", "communications"),
-        remarks.about_growth("mp", "communications"),
-    ),
-    Claim(
-        "linear-admm",
-        "E, fig. 5",
-        "CL: the number of iterations scales linearly with n",
-        "slope of log communications to 90 % against log n",
-        "0.8 … 1.2",
-        verdicts.growth("cl", "communications"),
-        remarks.about_growth("cl", "communications"),
-    ),
-    Claim(
-        "time-mp",
-        "E",
-        "MP: as iterations run in parallel, the time stays constant as n grows",
-        "slope of log time to 90 % against log n",
-        "−0.2 … 0.2",
-        verdicts.growth("mp", "time"),
-        remarks.about_growth("mp", "time"),
-    ),
-    Claim(
-        "time-admm",
-        "E",
-        "CL: as iterations run in parallel, the time stays constant as n grows",
-        "slope of log time to 90 % against log n",
-        "−0.2 … 0.2",
-        verdicts.growth("cl", "time"),
-        remarks.about_growth("cl", "time"),
-    ),
-    *(
-        Claim(
-            f"faster-{name}",
-            "3.2, 5.1",
-            f"Asynchronous MP is expected to be much faster on networks with delays: {text}",
-            "time of rounds with the best timer / time of gossip; fastest clock",
-            "at least 2",
-            verdicts.in_time(*cell),
-            remarks.about_cells if name == "passing" else remarks.about_cell(*cell),
-        )
-        for name, text, cell in (
-            ("equal", "equal delays", ("passes", 0.0)),
-            ("loss", "equal delays, 10 % lost", ("passes", 0.0, 0.1)),
-            ("passing", "a heavy tail that passes", ("passes", 2.0)),
-            ("link", "slow links that stay slow", ("stays with the link", 2.0)),
-            ("agent", "slow agents that stay slow", ("stays with the agent", 2.0)),
-        )
-    ),
-)
+# --- ways to judge ------------------------------------------------------------------------------
+def judged(cell: Cell, least: float = -np.inf, most: float = np.inf) -> Measured:
+    """Is the whole interval from ``least`` to ``most``?  Without an interval, the value is."""
+    value, low, high = cell
+    if not np.isfinite(value):  # not measured, or not reached within the runs
+        return Measured(*cell, "undecided")
+    if not np.isfinite([low, high]).all():
+        return Measured(*cell, "yes" if least <= value <= most else "no")
+    if least <= low and high <= most:
+        return Measured(*cell, "yes")
+    return Measured(*cell, "no" if high < least or low > most else "undecided")
+
+
+def all_of(cells: Iterable[Cell], least: float = -np.inf, most: float = np.inf) -> Measured:
+    """Every case must hold; shown is the one that decides."""
+    rank = {"no": 0, "undecided": 1, "yes": 2}
+
+    def margin(found: Measured) -> tuple[int, float]:
+        if not np.isfinite(found.value):
+            return rank[found.holds], -np.inf
+        low, high = (end if np.isfinite(end) else found.value for end in (found.low, found.high))
+        return rank[found.holds], min(low - least, most - high)
+
+    return min((judged(cell, least, most) for cell in cells), key=margin)
+
+
+def cell(row: Any, name: str) -> Cell:
+    """A number of a table's row, and its interval."""
+    return float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"])
+
+
+def cells(table: pd.DataFrame, name: str) -> list[Cell]:
+    """The same of every row."""
+    return [cell(row, name) for _, row in table.iterrows()]
+
+
+def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
+    """The rows that have these values."""
+    for column, value in values.items():
+        table = table[table[column] == value]
+    return table
+
+
+def at_width(table: pd.DataFrame, width: float) -> Any:
+    """The row of the ε that is nearest."""
+    return table.iloc[int((table["width"] - width).abs().argmin())]
+
+
+# --- section 5.1 --------------------------------------------------------------------------------
+def best_alpha(tables: Tables) -> Judged:
+    """The error with another α minus that with 0.99, on held-out instances."""
+    own = where(tables["tuning"], choice="mean_estimation.alpha")
+    errors = listed("{score:.4f} with {value:g}", own)
+    found = all_of(cells(own[own["above_chosen"] != 0], "above_chosen"), least=0)
+    return found, {"instances": own["instances"].iloc[0], "errors": errors}
+
+
+def at(figure: str, width: float, name: str, least: float, most: float) -> Any:
+    """A number at the ε that is nearest, with the rest of its row for the remark."""
+
+    def judge(tables: Tables) -> Judged:
+        row = at_width(tables[figure], width)
+        return judged(cell(row, name), least, most), dict(row)
+
+    return judge
+
+
+def sharp(tables: Tables) -> Judged:
+    """By how much the gap grows from a small ε to ε = 1."""
+    table = tables["fig2-left"]
+    found = judged(cell(at_width(table, 1.0), "gap_growth"), least=0.5)
+    return found, {"gaps": listed("{gap:.2f} at {width:g}", table)}
+
+
+def constant(tables: Tables) -> Judged:
+    """How the error with confidence values changes from ε = 0 to any other ε."""
+    table = tables["fig2-left"]
+    first, last = table.iloc[0], table.iloc[-1]
+    readings = ("data", "share")
+    changes = {k: 100 * (last[f"error_{k}"] / first[f"error_{k}"] - 1) for k in readings}
+    return all_of(cells(table[table["width"] > 0], "change"), -0.1, 0.1), changes
+
+
+def mean_trade_off(tables: Tables) -> Judged:
+    """Asynchronous over synchronous error after some rounds, for the main reading."""
+    table = tables["fig2-right-rounds"]
+    own = where(table[table["round"].isin(ROUNDS[1:])], start=table["start"][0])
+    ratios = "; ".join(
+        f"`{start}`: {listed('{ratio:.2f} after {round:.0f}', group)}"
+        for start, group in table[table["round"].isin(ROUNDS)].groupby("start", sort=False)
+    )
+    return all_of(cells(own, "ratio"), most=2), {"ratios": ratios}
+
+
+def theorem(clocks: str) -> Callable[[Tables], Judged]:
+    """The distance of the mean of the longest runs to the closed form."""
+
+    def judge(tables: Tables) -> Judged:
+        own = where(tables["theorem1"], clocks=clocks)
+        shares = (own["mean_of_runs"] / own["start"]).to_numpy()
+        falls = bool(np.all(np.diff(shares) < 0) and shares[-1] < 1e-4)
+        return Measured(float(shares[-1]), np.nan, np.nan, "yes" if falls else "no"), {}
+
+    return judge
+
+
+def equivalent(tables: Tables) -> Judged:
+    """The greatest difference between MP and CL on means: of objectives, and of optima."""
+    worst = float(tables["theory-equivalence"][["objectives", "models"]].to_numpy().max())
+    return judged((worst, np.nan, np.nan), most=1e-8), {}
+
+
+# --- section 5.2 --------------------------------------------------------------------------------
+def decreasing(tables: Tables) -> Judged:
+    """The loss of accuracy from the lowest to the highest dimension, of every model."""
+    table = tables["fig3-left"].sort_values("dimension")
+    first, last = table.iloc[0], table.iloc[-1]
+    found = dict[str, Cell]()
+    for method in ("solitary", "consensus", "mp", "cl"):
+        # Independent instances: the interval's halves add in squares.
+        one, other = (float(row[f"{method}_high"] - row[method]) for row in (first, last))
+        value, half = float(first[method] - last[method]), float(np.hypot(one, other))
+        found[method] = value, value - half, value + half
+    texts = (f"{name} {v:+.3f} ({a:+.3f} … {b:+.3f})" for name, (v, a, b) in found.items())
+    return all_of(found.values(), least=0), {"decreases": ", ".join(texts)}
+
+
+def barely(tables: Tables) -> Judged:
+    """Solitary accuracy in the highest dimension."""
+    table = tables["fig3-left"]
+    return judged(cell(table.iloc[int(table["dimension"].argmax())], "solitary"), 0.5, 0.6), {}
+
+
+def above_solitary(tables: Tables) -> Judged:
+    """MP, and CL, minus solitary, in every dimension."""
+    gains = ("mp_minus_solitary", "cl_minus_solitary")
+    return all_of([c for name in gains for c in cells(tables["fig3-left"], name)], least=0), {}
+
+
+def cl_above_mp(figure: str, column: str, text: str) -> Callable[[Tables], Judged]:
+    """CL minus MP, in every dimension or for every training size; where that is not sure."""
+
+    def judge(tables: Tables) -> Judged:
+        table = tables[figure]
+        wrong = table[table["cl_minus_mp_low"] <= 0]
+        each = "{cl_minus_mp:+.4f} ({cl_minus_mp_low:+.4f} … {cl_minus_mp_high:+.4f})"
+        found = listed(f"{{{column}:g}}: {each}", wrong)
+        rest = f"it is at the other {len(table) - len(wrong)}."
+        numbers = {"failures": f"Not shown at {text} {found}; {rest}" if len(wrong) else ""}
+        if figure == "fig3-left":
+            other = where(tables["choices"], measure="CL minus MP, p = 2")
+            own = other[other["choice"].isin(["as chosen", "linear_classification.ridge"])]
+            how = [f"with {value}" if value else "as chosen" for value in own["value"]]
+            each = "{mean:+.4f} ({mean_low:+.4f} … {mean_high:+.4f}) {how}"
+            numbers["by_ridge"] = listed(each, own.assign(how=how))
+        return all_of(cells(table, "cl_minus_mp"), least=0), numbers
+
+    return judge
+
+
+def _trend(tables: Tables, method: str) -> Cell:
+    """How an accuracy grows from 1 to 20 training points."""
+    row = where(tables["fig3-middle-trends"], method=method).iloc[0]
+    value, low, high = cell(row, "slope")
+    return 19 * value, 19 * low, 19 * high
+
+
+def free_of_size(tables: Tables) -> Judged:
+    """The trend of CL's accuracy with the training size, beside that of solitary models."""
+    most = 0.25 * abs(_trend(tables, "solitary")[0])
+    return judged(_trend(tables, "cl"), -most, most), {}
+
+
+def _sent(tables: Tables, algorithm: str, share: int) -> pd.Series[float]:
+    """Communications to a share of the own optimum's accuracy, by instance."""
+    levels = where(tables["fig3-right-levels"], algorithm=algorithm)
+    return levels.set_index("seed")[f"to_{share}"]
+
+
+def _ratio(one: pd.Series[float], other: pd.Series[float]) -> Cell:
+    """Geometric mean over instances, and its 95 % interval."""
+    return cell(geometric("ratio", one / other), "ratio")
+
+
+def _by_choice(tables: Tables, measure: str, choice: str) -> str:
+    own = where(tables["choices"], measure=measure, choice=choice)
+    means = [f"{mean:,.0f}" if mean >= 1000 else f"{mean:.3g}" for mean in own["mean"]]
+    return listed("{found} with {value}", own.assign(found=means))
+
+
+def admm_trade_off(tables: Tables) -> Judged:
+    """Communications of asynchronous over synchronous ADMM."""
+    ratios = [_ratio(_sent(tables, "cl", k), _sent(tables, "sync", k)) for k in (95, 99)]
+    return all_of(ratios, most=1.1), {}
+
+
+def mp_faster(tables: Tables) -> Judged:
+    """Communications of ADMM over those of MP: nearer to 10 than to 1 and to 100."""
+    ratios = {k: _ratio(_sent(tables, "cl", k), _sent(tables, "mp", k)) for k in (90, 95, 99)}
+    start = "linear_classification.start"
+    numbers = {
+        "by_share": ", ".join(f"{value:.3g} at {k} %" for k, (value, _, _) in ratios.items()),
+        "others": _by_choice(tables, "communications to 95 %, ADMM / MP", start),
+    }
+    return judged(ratios[95], np.sqrt(10), 10 * np.sqrt(10)), numbers
+
+
+def warm_start(tables: Tables) -> Judged:
+    """What a warm start saves, MP's own communications included."""
+    ratios = {
+        k: _ratio(_sent(tables, "warm", k) + _sent(tables, "mp", k), _sent(tables, "cl", k))
+        for k in (95, 99)
+    }
+    warm, cold = (
+        _by_choice(tables, f"communications of {name} to 95 %", "linear_classification.rho")
+        for name in ("ADMM from MP's optimum", "ADMM")
+    )
+    texts = (f"{v:.3f} ({low:.3f} … {high:.3f}) at {k} %" for k, (v, low, high) in ratios.items())
+    return all_of(ratios.values(), most=1), {
+        "by_share": "; ".join(texts),
+        "warm": warm,
+        "cold": cold,
+    }
+
+
+# --- appendices D and E, and beyond -------------------------------------------------------------
+def rate(loss: str) -> Callable[[Tables], Judged]:
+    """Of the hinge loss the exponent of t; of means how straight the logarithm falls."""
+
+    def judge(tables: Tables) -> Judged:
+        row = where(tables["theory-rates"], loss=loss).iloc[0]
+        found = judged(cell(row, "exponent"), most=-1)
+        if loss == "means":
+            falls = judged(cell(row, "factor"), most=1)
+            straight = judged(cell(row, "straight_r2"), least=0.98)
+            found = straight if falls.holds == "yes" else falls
+        return found, {**row, "percent": 100 * row["straight_r2"]}
+
+    return judge
+
+
+def growth(algorithm: str, measure: str) -> Callable[[Tables], Judged]:
+    """The exponent of n in the communications, or the time, to 90 %."""
+    expected = 1 if measure == "communications" else 0
+    column = algorithm if measure == "communications" else f"{algorithm}_time"
+
+    def judge(tables: Tables) -> Judged:
+        row = where(tables["fig5-slopes"], algorithm=algorithm, measure=measure).iloc[0]
+        few, many = tables["fig5"].iloc[0], tables["fig5"].iloc[-1]
+        return judged(cell(row, "slope"), expected - 0.2, expected + 0.2), {
+            **row,
+            "few": few["agents"],
+            "many": many["agents"],
+            "times": many[column] / few[column],
+            "few_percent": 100 * few[f"{algorithm}_way"],
+            "many_percent": 100 * many[f"{algorithm}_way"],
+        }
+
+    return judge
+
+
+def in_time(world: str, spread: float, drop: float = 0.0, all_cells: bool = False) -> Any:
+    """The speed-up of gossip over rounds with the best timer, with the fastest clock."""
+
+    def judge(tables: Tables) -> Judged:
+        table = where(tables["beyond"], algorithm="mp", world=world, spread=spread, drop=drop)
+        table = table[table["rate"] == table["rate"].max()]
+        if table.empty:
+            return judged((np.nan, np.nan, np.nan)), None
+        row = dict(table.iloc[0])
+        timer = str(row["tuned_second"]).removeprefix("network.retransmit_after=")
+        own = {"timer": timer, "percent": 100 * row["drop"]}
+        own["cells"] = _cells(tables["beyond"]) if all_cells else ""
+        return judged((row["speedup"], row["low"], row["high"]), least=2), {**row, **own}
+
+    return judge
+
+
+def _cells(beyond: pd.DataFrame) -> str:
+    """Where gossip is faster in time."""
+    return " ".join(
+        f"{str(name).upper()}, slowness that {world}: gossip is faster in "
+        f"{(table['low'] > 1).sum()} of {len(table)} combinations of spread, loss and clock rate, "
+        f"slower in {(table['high'] < 1).sum()}; the speed-up goes from "
+        f"{table['speedup'].min():.2g} to {table['speedup'].max():.3g}."
+        for (name, world), table in beyond.groupby(["algorithm", "world"], sort=False)
+    )
+
+
+#: By the headings of claims.md.
+JUDGES: dict[str, Callable[[Tables], Judged]] = {
+    "alpha": best_alpha,
+    "win-ratio-small": at("fig2-middle", SMALL, "win_ratio", 0.45, 0.55),
+    "error-small": at("fig2-left", SMALL, "gap", -0.1, 0.1),
+    "win-ratio-full": at("fig2-middle", 1.0, "win_ratio", 0.8, 0.9),
+    "gap-grows": sharp,
+    "error-constant": constant,
+    "mp-async-sync": mean_trade_off,
+    "theorem-1": theorem("equal"),
+    "clocks": theorem("unequal"),
+    "equivalent": equivalent,
+    "consensus": lambda t: (all_of(cells(t["fig3-left"], "consensus"), most=0.6), {}),
+    "decreasing": decreasing,
+    "solitary-poor": barely,
+    "above-solitary": above_solitary,
+    "cl-above-mp": cl_above_mp("fig3-left", "dimension", "p ="),
+    "solitary-size": lambda t: (judged(_trend(t, "solitary"), least=0), {}),
+    "cl-size-free": free_of_size,
+    "cl-above-mp-size": cl_above_mp("fig3-middle", "points", "training size"),
+    "gap-size": lambda t: (judged(_trend(t, "cl_minus_mp"), least=0), {}),
+    "admm-async-sync": admm_trade_off,
+    "mp-faster": mp_faster,
+    "warm-start": warm_start,
+    "admm-convex": rate("hinge"),
+    "admm-linear": rate("means"),
+    "linear-mp": growth("mp", "communications"),
+    "linear-admm": growth("cl", "communications"),
+    "time-mp": growth("mp", "time"),
+    "time-admm": growth("cl", "time"),
+    "faster-equal": in_time("passes", 0.0),
+    "faster-loss": in_time("passes", 0.0, 0.1),
+    "faster-passing": in_time("passes", 2.0, all_cells=True),
+    "faster-link": in_time("stays with the link", 2.0),
+    "faster-agent": in_time("stays with the agent", 2.0),
+}

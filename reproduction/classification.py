@@ -15,19 +15,21 @@ from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
+    Groups,
     Paper,
     Tables,
-    in_parts,
-    line,
+    band,
+    curve,
+    intervals,
+    method_lines,
     reached,
     stored_table,
     summary,
     trace,
-    with_interval,
 )
 from reproduction.problems import separators
 from simulator.scenario.schema import Scenario
-from simulator.sweeps.tables import last_values, mean_interval
+from simulator.sweeps.tables import last_values
 from simulator.sweeps.work import Run
 
 METHODS = ("solitary", "consensus", "mp", "cl")
@@ -65,75 +67,46 @@ class AccuracyByDimension(Experiment):
     """Figure 3, left."""
 
     id = "fig3-left"
-    title = "Test accuracy against the dimension p"
     size = (4.8, 3.5)
 
-    def tasks(self) -> list[ClosedForm]:
+    def groups(self) -> Groups:
         """Every instance of every dimension."""
         seeds = range(self.sizes.instances)
-        return [
-            task
-            for p in self.sizes.dimensions
-            for task in optima(self.paper, self.choices, p, seeds)
-        ]
+        return {p: optima(self.paper, self.choices, p, seeds) for p in self.sizes.dimensions}
 
     def tables(self) -> Tables:
         """Mean accuracies and, in pairs, their differences, by dimension."""
         rows = []
-        parts = in_parts(self.tasks(), len(self.sizes.dimensions))
-        for p, own in zip(self.sizes.dimensions, parts, strict=True):
+        for p, own in self.groups().items():
             table = by_instance(stored_table(own))
-            row: dict[str, Any] = {"dimension": p, "instances": len(table)}
-            for method in METHODS:
-                row |= with_interval(method, table[method])
-            row |= with_interval("cl_minus_mp", table["cl"] - table["mp"])
-            for method in ("mp", "cl"):
-                gain = table[method] - table["solitary"]
-                row |= with_interval(f"{method}_minus_solitary", gain)
-            rows.append(row)
+            table = table[list(METHODS)].assign(
+                cl_minus_mp=table["cl"] - table["mp"],
+                mp_minus_solitary=table["mp"] - table["solitary"],
+                cl_minus_solitary=table["cl"] - table["solitary"],
+            )
+            rows.append({"dimension": p, "instances": len(table), **intervals(table)})
         return {self.id: pd.DataFrame(rows)}
 
     def draw(self, figure: Figure, tables: Tables) -> None:
         """One line a method."""
-        axis = figure.subplots()
-        for method in reversed(METHODS):
-            line(axis, tables[self.id], "dimension", method, method, NAMES[method])
+        texts = {method: NAMES[method] for method in reversed(METHODS)}
+        axis = method_lines(figure, tables[self.id], "dimension", texts)
         axis.set_xlabel("dimension p")
-        axis.set_ylabel("mean test accuracy")
-        figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            "Linear classification: test accuracy of optimal models, mean and 95 % interval over "
-            f"{table['instances'][0]} random instances for each of {len(table)} dimensions "
-            "(100 agents, 1 to 20 training and 100 test points each), with trade-offs tuned on "
-            "held-out instances of the same dimension. "
-            "5 % of the test labels are flipped, so that 0.95 is the most that can be reached."
-        )
-
-
-def trade_offs(choices: Choices) -> str:
-    """The trade-offs at p = 50, for a caption."""
-    alpha, mu = (choices.at(f"linear_classification.{name}", 50) for name in ("alpha", "mu"))
-    return f"model propagation with α = {alpha:g}, collaborative learning with μ = {mu:g}"
 
 
 class AccuracyBySize(Experiment):
     """Figure 3, middle."""
 
     id = "fig3-middle"
-    title = "Test accuracy against the number of training points (p = 50)"
     size = (4.8, 3.5)
 
-    def tasks(self) -> list[ClosedForm]:
+    def groups(self) -> Groups:
         """More instances than on the left, so that each number of points has enough agents."""
-        return optima(self.paper, self.choices, 50, range(self.sizes.size_instances))
+        return {50: optima(self.paper, self.choices, 50, range(self.sizes.size_instances))}
 
     def tables(self) -> Tables:
         """Accuracies by number of points: mean over instances, each weighing as its agents."""
-        table = stored_table(self.tasks())
+        table = stored_table(self.groups()[50])
         wide = table.pivot_table(
             index=["points", "seed"], columns="method", values="accuracy", sort=True
         )
@@ -152,33 +125,23 @@ class AccuracyBySize(Experiment):
     def _trends(self, wide: pd.DataFrame) -> pd.DataFrame:
         """Slopes in accuracy per training point: one a instance, then mean and 95 % interval."""
         wide["cl_minus_mp"] = wide["cl"] - wide["mp"]
-        slopes: dict[str, list[float]] = {m: [] for m in ("solitary", "mp", "cl", "cl_minus_mp")}
-        for _, group in wide.groupby("seed"):
-            for name, values in slopes.items():
-                fit = np.polyfit(group["points"], group[name], 1, w=np.sqrt(group["agents"]))
-                values.append(float(fit[0]))
-        rows = [{"method": m, **with_interval("slope", v)} for m, v in slopes.items()]
-        return pd.DataFrame(rows)
+        names = ["solitary", "mp", "cl", "cl_minus_mp"]
+        slopes = [
+            np.polyfit(group["points"], group[names], 1, w=np.sqrt(group["agents"]))[0]
+            for _, group in wide.groupby("seed")
+        ]
+        return curve("slope", slopes, method=names)
 
     def draw(self, figure: Figure, tables: Tables) -> None:
         """One line a method."""
-        axis = figure.subplots()
-        for method in ("cl", "mp", "solitary"):
-            line(axis, tables[self.id], "points", method, method, NAMES[method])
-        axis.set_xlabel("training points of the agent")
-        axis.set_ylabel("mean test accuracy")
-        axis.set_xticks([1, 5, 10, 15, 20])
-        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
+        texts = {method: NAMES[method] for method in ("cl", "mp", "solitary")}
+        axis = method_lines(figure, tables[self.id], "points", texts)
+        axis.set(xlabel="training points of the agent", xticks=[1, 5, 10, 15, 20])
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            "Linear classification, p = 50: mean test accuracy, with 95 % interval, of agents by "
-            f"the number of their training points, over {self.sizes.size_instances} random "
-            f"instances of 100 agents ({table['agents'].min()} to {table['agents'].max()} agents "
-            f"a number; {trade_offs(self.choices)})."
-        )
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """How many agents have so many points."""
+        agents = tables[self.id]["agents"]
+        return {"fewest": agents.min(), "most": agents.max()}
 
 
 def weighted_interval(
@@ -191,9 +154,8 @@ def weighted_interval(
     """
     v, a = values.to_numpy(dtype=float), agents.to_numpy(dtype=float)
     mean, n = float(a @ v / a.sum()), len(v)
-    if n < 2:
-        return {name: mean, f"{name}_low": np.nan, f"{name}_high": np.nan}
-    spread = np.sqrt(n / (n - 1) * np.sum((a * (v - mean)) ** 2)) / a.sum()
+    with np.errstate(divide="ignore", invalid="ignore"):  # one value has no interval
+        spread = np.sqrt(np.float64(n) / (n - 1) * np.sum((a * (v - mean)) ** 2)) / a.sum()
     half = float(stats.t.ppf(0.975, n - 1) * spread)
     return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
 
@@ -217,7 +179,6 @@ class AccuracyByCommunications(Experiment):
     """Figure 3, right."""
 
     id = "fig3-right"
-    title = "Test accuracy against communications (p = 50)"
     size = (5.2, 3.5)
     curves: ClassVar = {
         "sync": "synchronous ADMM",
@@ -226,7 +187,7 @@ class AccuracyByCommunications(Experiment):
         "mp": "asynchronous MP",
     }
 
-    def tasks(self) -> list[Run]:
+    def groups(self) -> dict[str, list[Run]]:
         """Every algorithm on every instance."""
         return curve_runs(self.paper, self.choices, self.curves, self.sizes.run_instances)
 
@@ -234,22 +195,11 @@ class AccuracyByCommunications(Experiment):
         """Accuracy after so many communications; communications to shares of the optimum's."""
         x = shown_communications(self.sizes.run_communications)
         curves, levels = [], []
-        for name, own in zip(self.curves, in_parts(self.tasks(), len(self.curves)), strict=True):
+        for name, own in self.groups().items():
             traces = [samples(run, self.choices) for run in own]
             values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
-            mean, low, high = mean_interval(np.stack(values))
-            curves.append(
-                pd.DataFrame(
-                    {
-                        "algorithm": name,
-                        "communications": x,
-                        "instances": len(own),
-                        "accuracy": mean,
-                        "accuracy_low": low,
-                        "accuracy_high": high,
-                    }
-                )
-            )
+            place = {"algorithm": name, "communications": x, "instances": len(own)}
+            curves.append(curve("accuracy", values, **place))
             levels += level_rows(name, own, traces)
         return {
             self.id: pd.concat(curves, ignore_index=True),
@@ -260,16 +210,13 @@ class AccuracyByCommunications(Experiment):
         """One step line an algorithm; communications begin at 0 and are logarithmic later."""
         axis = figure.subplots()
         for name, text in self.curves.items():
-            curve = tables[self.id][tables[self.id]["algorithm"] == name]
+            own = tables[self.id][tables[self.id]["algorithm"] == name]
             style = {**LOOKS[name], "marker": None}
-            x = curve["communications"]
-            axis.step(x, curve["accuracy"], where="post", label=text, **style)
-            low, high = curve["accuracy_low"], curve["accuracy_high"]
-            colour = style["color"]
-            axis.fill_between(x, low, high, step="post", color=colour, alpha=0.15, linewidth=0)
+            x = own["communications"]
+            axis.step(x, own["accuracy"], where="post", label=text, **style)
+            band(axis, x, own, "accuracy", style["color"], step="post", alpha=0.15)
         axis.set_xscale("symlog", linthresh=LINEAR, linscale=1.2)
-        axis.set_xlim(0, self.sizes.run_communications)
-        axis.set_ylim(0.5, 0.95)
+        axis.set(xlim=(0, self.sizes.run_communications), ylim=(0.5, 0.95))
         places = (0, 1000, 2000, 3000, 4000, 5000, 10_000, 20_000, 50_000, 100_000)
         ticks = [n for n in places if n <= self.sizes.run_communications]
         axis.set_xticks(ticks, [f"{n / 1000:g}" for n in ticks])
@@ -278,20 +225,10 @@ class AccuracyByCommunications(Experiment):
         axis.set_ylabel("mean test accuracy")
         figure.legend(loc="outside upper center", ncols=2, fontsize=8)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        start = self.choices["linear_classification.start"]
-        hello = (
-            ", a message on every link, which rounds pay for as well" if start == "hello" else ""
-        )
-        return (
-            "Linear classification, p = 50: test accuracy against the number of pairwise "
-            "communications, without delay or loss; mean and 95 % interval over "
-            f"{self.sizes.run_instances} random instances of 100 agents; "
-            f"{trade_offs(self.choices)}, ρ = {self.choices['linear_classification.rho']:g}; start "
-            f"`{start}`{hello}. The warm start is the optimum of "
-            "model propagation, free of charge, with dual variables of zero."
-        )
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """Who pays for the hello."""
+        paid = ", a message on every link, which rounds pay for as well"
+        return {"hello": paid if self.choices["linear_classification.start"] == "hello" else ""}
 
 
 #: Up to so many communications the axis is linear.
@@ -318,7 +255,9 @@ def with_hello(found: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([found.iloc[:1], later], ignore_index=True)
 
 
-def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: int) -> list[Run]:
+def curve_runs(
+    paper: Paper, choices: Choices, which: Iterable[str], instances: int
+) -> dict[str, list[Run]]:
     """Runs of the given algorithms on the problems of figure 3, instance by instance."""
 
     def scenario(algo: str, seed: int) -> Scenario:
@@ -335,7 +274,8 @@ def curve_runs(paper: Paper, choices: Choices, which: Iterable[str], instances: 
             record={"every_communications": every},
         )
 
-    return paper.runs(scenario(algo, seed) for algo in which for seed in range(instances))
+    seeds = range(instances)
+    return {algo: paper.runs(scenario(algo, seed) for seed in seeds) for algo in which}
 
 
 #: Shares of the optimum's accuracy whose reaching is reported.

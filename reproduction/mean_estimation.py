@@ -15,10 +15,12 @@ from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
+    Groups,
     Paper,
     Tables,
+    band,
+    curve,
     geometric,
-    in_parts,
     line,
     stored_table,
     summary,
@@ -26,7 +28,8 @@ from reproduction.experiment import (
     with_interval,
 )
 from reproduction.problems import moons
-from simulator.figures.run import GREY, moon_panels
+from simulator.figures.agents import moon_panels
+from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.sweeps.tables import last_values
@@ -39,6 +42,7 @@ WITHOUT = {
     ("data", "one"): "one",
     ("share", "one"): "one",
 }
+WIDTH = "width ε of the confidences"
 #: A small ε.
 SMALL = 0.1
 #: Instances in one task of a worker.
@@ -55,16 +59,15 @@ class Moons(Experiment):
     """Figure 1."""
 
     id = "fig1"
-    title = "The two moons: truth, solitary models, model propagation without and with confidence"
     size = (9.4, 2.0)
 
-    def tasks(self) -> list[ClosedForm]:
+    def groups(self) -> Groups:
         """The instances of figure 2 at ε = 1, of which one is shown."""
-        return width_tasks(self.paper, 1.0)
+        return {1.0: width_tasks(self.paper, 1.0)}
 
     def _typical(self) -> int:
         """The instance whose gain from confidence values is the median of all instances'."""
-        table = stored_table(self.tasks())
+        table = stored_table(self.groups()[1.0])
         with_c, without = sides(self.choices)
         order = (table[with_c] / table[without]).sort_values(kind="stable").index
         return int(table["seed"][order[(len(order) - 1) // 2]])
@@ -107,22 +110,11 @@ class Moons(Experiment):
         panels = [(title, table[name].to_numpy()) for name, title in titles.items()]
         moon_panels(figure, table[["x", "y"]].to_numpy(), panels)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """The errors of the three panels with models."""
         table = tables[self.id]
-        errors = {
-            name: float(np.mean((table[name] - table["truth"]) ** 2))
-            for name in ("solitary", "without", "with")
-        }
-        return (
-            f"Collaborative mean estimation, one instance (seed {table['seed'][0]}, 300 agents, "
-            "ε = 1), that with the median gain from confidence values of the "
-            f"{self.sizes.mean_instances} instances of figure 2: each point is an agent at its "
-            "auxiliary vector, coloured by its estimated mean, cut off at ±1.5; triangles point "
-            "down where it is negative. Mean squared error: solitary "
-            f"{errors['solitary']:.3g}, model propagation without confidence "
-            f"{errors['without']:.3g}, with confidence {errors['with']:.3g}."
-        )
+        names = ("solitary", "without", "with")
+        return {name: np.mean((table[name] - table["truth"]) ** 2) for name in names}
 
 
 def width_tasks(paper: Paper, width: float) -> list[ClosedForm]:
@@ -143,28 +135,23 @@ class _Confidence(Experiment):
 
     size = (4.6, 3.3)
 
-    def tasks(self) -> list[ClosedForm]:
+    def groups(self) -> Groups:
         """Closed forms of many instances for each ε; both figures use the same."""
-        return [task for width in self.sizes.widths for task in width_tasks(self.paper, width)]
-
-    def by_width(self) -> list[tuple[float, pd.DataFrame]]:
-        """The instances of each ε."""
-        widths = self.sizes.widths
-        return [(width, stored_table(width_tasks(self.paper, width))) for width in widths]
+        return {width: width_tasks(self.paper, width) for width in self.sizes.widths}
 
 
 class ErrorByWidth(_Confidence):
     """Figure 2, left."""
 
     id = "fig2-left"
-    title = "L2 error of model propagation with and without confidence values against ε"
 
     def tables(self) -> Tables:
         """Mean errors with and without, by ε, and those of the other readings of the paper."""
         with_c, without = sides(self.choices)
         rows = []
         first: Any = None
-        for width, table in self.by_width():
+        for width, tasks in self.groups().items():
+            table = stored_table(tasks)
             row: dict[str, Any] = {"width": width, "instances": len(table)}
             row |= with_interval("with", table[with_c]) | with_interval("without", table[without])
             # The same seeds have the same places and noise at every ε: compare in pairs.
@@ -195,34 +182,22 @@ class ErrorByWidth(_Confidence):
             values = table[f"error_{kind}"]
             text = f"{side}, {others[kind]} instead"
             axis.plot(table["width"], values, color=GREY, linestyle=style, lw=1, label=text)
-        axis.set_xlabel("width ε of the confidences")
-        axis.set_ylabel("mean squared error to the true means")
+        axis.set(xlabel=WIDTH, ylabel="mean squared error to the true means")
         axis.set_ylim(bottom=0)
         axis.legend(fontsize=8)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            "Mean estimation: error of the optimal models of model propagation (closed form) with "
-            f"and without confidence values; mean and 95 % interval over {table['instances'][0]} "
-            f"random instances ({self.sizes.small_instances} at ε = {SMALL:g}; 300 agents, α = "
-            f"{self.choices['mean_estimation.alpha']:g}) for each of {len(table)} values of ε. "
-            "Thin lines: the other readings of C (choices.yaml)."
-        )
 
 
 class WinRatio(_Confidence):
     """Figure 2, middle."""
 
     id = "fig2-middle"
-    title = "Win ratio of using confidence values against ε"
 
     def tables(self) -> Tables:
         """The share of instances in which confidence values give the smaller error."""
         with_c, without = sides(self.choices)
         rows = []
-        for width, table in self.by_width():
+        for width, tasks in self.groups().items():
+            table = stored_table(tasks)
             row: dict[str, Any] = {"width": width, "instances": len(table)}
             row |= with_interval("win_ratio", wins(table[with_c], table[without]))
             row["ties"] = int((table[with_c] == table[without]).sum())
@@ -241,21 +216,8 @@ class WinRatio(_Confidence):
         text = 'if "without" is ' + ("C = I" if other == "one" else "the mean confidence")
         values = table[f"win_ratio_{other}"]
         axis.plot(table["width"], values, color=GREY, linestyle=(0, (1, 2)), label=text)
-        axis.set_xlabel("width ε of the confidences")
-        axis.set_ylabel("win ratio")
-        axis.set_ylim(0, 1)
+        axis.set(xlabel=WIDTH, ylabel="win ratio", ylim=(0, 1))
         axis.legend(fontsize=8, loc="lower right")
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            "Mean estimation: share of random instances in which model propagation with confidence "
-            "values has the smaller error than without (ties, which are all instances at ε = 0, "
-            f"count one half); 95 % interval over {table['instances'][0]} instances for each ε "
-            f"({self.sizes.small_instances} at {SMALL:g}). "
-            'Dotted: with the other reading of "without confidence".'
-        )
 
 
 def wins(ours: pd.Series[float], theirs: pd.Series[float]) -> pd.Series[float]:
@@ -274,7 +236,6 @@ class MeanCommunications(Experiment):
     """Figure 2, right."""
 
     id = "fig2-right"
-    title = "L2 error against communications, synchronous and asynchronous model propagation"
     size = (5.2, 3.8)
     looks: ClassVar = {"sync": "sync", "hello": "cl", "known": "warm", "own": "mp"}
     texts: ClassVar = {
@@ -290,13 +251,13 @@ class MeanCommunications(Experiment):
         choice = self.choices.all["mean_estimation.start"]
         return (choice.value, *choice.others)
 
-    def tasks(self) -> list[Run]:
+    def groups(self) -> dict[str, list[Run]]:
         """Every instance by rounds, and by gossip from each start."""
-        return self.paper.runs(
-            self._scenario(which, seed)
+        seeds = range(self.sizes.mean_runs)
+        return {
+            which: self.paper.runs(self._scenario(which, seed) for seed in seeds)
             for which in ("sync", *self.starts)
-            for seed in range(self.sizes.mean_runs)
-        )
+        }
 
     def _scenario(self, which: str, seed: int) -> Any:
         length = self.sizes.mean_communications
@@ -312,37 +273,30 @@ class MeanCommunications(Experiment):
             record={"every_communications": length // 200},
         )
 
-    def _traces(self) -> dict[str, list[pd.DataFrame]]:
-        names = ("sync", *self.starts)
-        parts = in_parts(self.tasks(), len(names))
-        return {n: [trace(run) for run in own] for n, own in zip(names, parts, strict=True)}
-
     def tables(self) -> Tables:
         """Error after so many communications, geometric means over instances."""
-        traces = self._traces()
+        groups = self.groups()
+        traces = {name: [trace(run) for run in own] for name, own in groups.items()}
         x = np.linspace(0, self.sizes.mean_communications, 201)
-        final = [summary(run)["metrics"]["optimum"] for run in self.tasks()[: len(traces["sync"])]]
+        final = [summary(run)["metrics"]["optimum"] for run in groups["sync"]]
         optimum = geometric("optimum", [found["l2_error"] for found in final])["optimum"]
-        rows = []
+        curves = []
         for name, own in traces.items():
-            errors = np.stack([last_values(t, "communications", x, ["l2_error"]) for t in own])
-            for k, point in enumerate(x):
-                row: dict[str, Any] = {"algorithm": name, "communications": int(point)}
-                row |= {"instances": len(own), "optimum": optimum}
-                rows.append(row | geometric("error", errors[:, k, 0]))
-        return {self.id: pd.DataFrame(rows), f"{self.id}-rounds": self._rounds(traces)}
+            errors = [last_values(t, "communications", x, ["l2_error"])[:, 0] for t in own]
+            place = {"algorithm": name, "communications": x.astype(int), "instances": len(own)}
+            curves.append(curve("error", errors, logs=True, **place, optimum=optimum))
+        table = pd.concat(curves, ignore_index=True)
+        return {self.id: table, f"{self.id}-rounds": self._rounds(traces)}
 
     def _rounds(self, traces: dict[str, list[pd.DataFrame]]) -> pd.DataFrame:
         """Asynchronous over synchronous error after each synchronous round, by start."""
-        rows = []
+        curves = []
         for start in self.starts:
-            ratios = np.stack(
-                [ratio_by_round(*pair) for pair in zip(traces["sync"], traces[start], strict=True)]
-            )
-            for k in range(ratios.shape[1]):
-                row: dict[str, Any] = {"start": start, "round": k + 1, "instances": len(ratios)}
-                rows.append(row | geometric("ratio", ratios[:, k]))
-        return pd.DataFrame(rows)
+            ratios = list(map(ratio_by_round, traces["sync"], traces[start]))
+            rounds = np.arange(1, len(ratios[0]) + 1)
+            place = {"start": start, "round": rounds, "instances": len(ratios)}
+            curves.append(curve("ratio", ratios, logs=True, **place))
+        return pd.concat(curves, ignore_index=True)
 
     def draw(self, figure: Figure, tables: Tables) -> None:
         """A step line for rounds and for each start, on a logarithmic scale."""
@@ -354,29 +308,13 @@ class MeanCommunications(Experiment):
             style = {**LOOKS[self.looks[name]], "marker": None, "linewidth": 1.8 if main else 1.0}
             axis.step(x, own["error"], where="post", label=self.texts[name], **style)
             if main:
-                low, high = own["error_low"], own["error_high"]
-                band = {"color": style["color"], "alpha": 0.2, "linewidth": 0}
-                axis.fill_between(x, low, high, step="post", **band)
+                band(axis, x, own, "error", style["color"], step="post")
         best = table["optimum"][0]
         axis.axhline(best, color=GREY, linestyle=":", linewidth=1, label="optimum")
         axis.set_yscale("log")
         axis.set_ylim(0.5 * best, 2 * table["error"].max())  # bands of few instances are wide
-        axis.set_xlabel("communications (thousands)")
-        axis.set_ylabel("mean squared error to the true means")
+        axis.set(xlabel="communications (thousands)", ylabel="mean squared error to the true means")
         figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        table = tables[self.id]
-        return (
-            "Mean estimation: error against the number of pairwise communications (300 agents, "
-            "complete graph, ε = 1, α = "
-            f"{self.choices['mean_estimation.alpha']:g}), without delay or loss: geometric mean "
-            f"and 95 % interval (bands) over {table['instances'][0]} random instances. The main "
-            f"reading of how agents begin is `{self.starts[0]}`, a message from everybody to "
-            "everybody, which is as many as a round has, 89,700; the thin lines are the other "
-            "starts. An exchange is 2 communications."
-        )
 
 
 def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:

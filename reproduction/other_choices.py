@@ -11,18 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.choices import Choices
-from reproduction.classification import (
-    METHODS,
-    NAMES,
-    by_instance,
-    curve_runs,
-    level_rows,
-)
+from reproduction.classification import METHODS, NAMES, by_instance, curve_runs, level_rows
 from reproduction.experiment import (
     ClosedForm,
     Experiment,
+    Groups,
     Tables,
-    in_parts,
     stored_table,
     trace,
     with_interval,
@@ -31,171 +25,156 @@ from reproduction.mean_estimation import BLOCK, ROUNDS, MeanCommunications, side
 from reproduction.problems import moons, separators
 from reproduction.scalability import scaling_runs, scaling_table
 from reproduction.tuning import best_of, by_trade_off, tuning_tasks
-from simulator.figures.run import BLUE, GREY, ORANGE
-from simulator.sweeps.work import Run, Task
+from simulator.figures.style import BLUE, GREY, ORANGE
+from simulator.sweeps.work import Run
+
+#: A choice and a value of it; first of all none: as chosen.
+Variant = tuple[str, Any]
+AS_CHOSEN: Variant = ("as chosen", "")
+#: Methods in the names of measures.
+CURVES = {"mp": "MP", "cl": "ADMM", "warm": "ADMM from MP's optimum"}
 
 
 class OtherChoices(Experiment):
     """What would change with the other values of choices.yaml."""
 
     id = "choices"
-    title = "How results depend on what the paper leaves open"
     size = (9.4, 9.6)
 
-    #: Choices that the problem of section 5.2 depends on, and those that only matter on the way.
-    problem = ("points", "test_flip", "min_weight", "ridge")
-    way = ("rho", "start")
+    def _variants(self, block: str, *names: str) -> list[Variant]:
+        """As chosen, then each other value of each of the choices."""
+        most = self.sizes.choice_others
+        every = [f"{block}.{name}" for name in names]
+        others = [(name, value) for name in every for value in self.choices.all[name].others[:most]]
+        return [AS_CHOSEN, *others]
 
-    def _variants(self, names: tuple[str, ...], block: str) -> Iterator[tuple[str, Any, Choices]]:
-        """(choice, value, choices): first as chosen, then each other value."""
-        yield "as chosen", "", self.choices
-        for name in names:
-            for value in self.choices.all[f"{block}.{name}"].others[: self.sizes.choice_others]:
-                changed = self.choices.changed({f"{block}.{name}": value})
-                yield f"{block}.{name}", value, changed
+    def _with(self, variant: Variant) -> Choices:
+        return self.choices if variant == AS_CHOSEN else self.choices.changed(dict([variant]))
 
     # Two stages: trade-offs are chosen on held-out instances, then used on those reported.
-    def stages(self) -> Iterator[list[Task]]:
+    def stages(self) -> Iterator[Groups]:
         """All but the optimal models with the best trade-offs, then these."""
-        parts = (self._mean_tasks, self._start_tasks, self._held_out, self._way_tasks)
-        yield [
-            task for part in (*parts, self._scale_tasks) for _, _, tasks in part() for task in tasks
-        ]
-        yield [task for _, _, tasks in self._problem_tasks() for task in tasks]
-
-    def tasks(self) -> list[Task]:
-        """All of both stages, of which the first must be done."""
-        return [task for stage in self.stages() for task in stage]
+        ways = [run for groups in self._ways().values() for own in groups.values() for run in own]
+        starts = [run for own in MeanCommunications(self.paper).groups().values() for run in own]
+        held_out = {("held out", *key): self._candidates(*key) for key in self._problems()}
+        yield {**self._means(), **held_out, **self._scales(), "ways": ways, "starts": starts}
+        yield {key: self._reported(*key) for key in self._problems()}
 
     def tables(self) -> Tables:
         """Long form: choice, value, measure, mean and 95 % interval."""
-        rows = [
-            *self._mean_rows(),
-            *self._start_rows(),
-            *self._problem_rows(),
-            *self._way_rows(),
-            *self._scale_rows(),
-        ]
+        parts = (self._mean_rows, self._start_rows, self._problem_rows, self._way_rows)
+        rows = [row for part in (*parts, self._scale_rows) for row in part()]
         columns = ["choice", "value", "measure", "mean", "mean_low", "mean_high"]
         return {self.id: pd.DataFrame(rows)[columns]}
 
     # Section 5.1, closed forms.
-    def _mean_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
+    def _means(self) -> dict[tuple[Variant, float], list[ClosedForm]]:
         seeds = range(self.sizes.choice_means)
-        for name, value, changed in self._variants(
-            ("noise", "alpha", "confidence", "without"), "mean_estimation"
-        ):
-            tasks = [
-                task
-                for width in (0.1, 1.0)
-                for task in self.paper.closed_forms(
-                    "mean-errors",
-                    moons(changed, width),
-                    seeds,
-                    BLOCK,
-                    alphas=(changed["mean_estimation.alpha"],),
-                )
-            ]
-            yield name, value, tasks
+
+        def tasks(choices: Choices, width: float) -> list[ClosedForm]:
+            alphas = (choices["mean_estimation.alpha"],)
+            problem = moons(choices, width)
+            return self.paper.closed_forms("mean-errors", problem, seeds, BLOCK, alphas=alphas)
+
+        names = ("noise", "alpha", "confidence", "without")
+        return {
+            (variant, width): tasks(self._with(variant), width)
+            for variant in self._variants("mean_estimation", *names)
+            for width in (0.1, 1.0)
+        }
 
     def _mean_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, tasks in self._mean_tasks():
-            changed = self.choices if name == "as chosen" else self.choices.changed({name: value})
-            with_c, without = sides(changed)
-            for width, own in zip((0.1, 1.0), in_parts(tasks, 2), strict=True):
-                table = stored_table(own)
-                measures = {
-                    f"error with confidence, ε = {width:g}": table[with_c],
-                    f"error without confidence, ε = {width:g}": table[without],
-                    f"win ratio, ε = {width:g}": wins(table[with_c], table[without]),
-                }
-                for measure, values in measures.items():
-                    yield _row(name, value, measure, values)
+        for (variant, width), tasks in self._means().items():
+            with_c, without = sides(self._with(variant))
+            table, at = stored_table(tasks), f"ε = {width:g}"
+            yield _row(variant, f"error with confidence, {at}", table[with_c])
+            yield _row(variant, f"error without confidence, {at}", table[without])
+            yield _row(variant, f"win ratio, {at}", wins(table[with_c], table[without]))
 
     # Section 5.1, asynchronous runs: those of figure 2, right.
-    def _start_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
-        yield "", "", MeanCommunications(self.paper).tasks()
-
     def _start_rows(self) -> Iterator[dict[str, Any]]:
         experiment = MeanCommunications(self.paper)
         rounds = experiment.tables()[f"{experiment.id}-rounds"]
-        for start in experiment.starts:
+        for start, own in rounds[rounds["round"].isin(ROUNDS)].groupby("start", sort=False):
             chosen = start == experiment.starts[0]
-            name = ("as chosen", "") if chosen else ("mean_estimation.start", start)
-            for k in ROUNDS:
-                own = rounds[(rounds["start"] == start) & (rounds["round"] == k)]
-                for _, row in own.iterrows():
-                    found = {f"mean{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
-                    measure = f"async / sync error after {k} rounds"
-                    yield {"choice": name[0], "value": name[1], "measure": measure, **found}
+            choice, value = AS_CHOSEN if chosen else ("mean_estimation.start", start)
+            for _, row in own.iterrows():
+                measure = f"async / sync error after {row['round']} rounds"
+                found = {f"mean{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
+                yield {"choice": choice, "value": value, "measure": measure, **found}
 
     # Section 5.2, optimal models; each variant has its own trade-offs, tuned on held-out instances.
-    def _held_out(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
-        for name, value, changed in self._variants(self.problem, "linear_classification"):
-            for p in self.sizes.choice_problems:
-                yield name, value, self._candidates(changed, p)
+    def _problems(self) -> list[tuple[Variant, int]]:
+        names = ("points", "test_flip", "min_weight", "ridge")
+        variants = self._variants("linear_classification", *names)
+        return [(variant, p) for variant in variants for p in self.sizes.choice_problems]
 
-    def _candidates(self, choices: Choices, p: int) -> list[ClosedForm]:
+    def _candidates(self, variant: Variant, p: int) -> list[ClosedForm]:
         """Every trade-off on the held-out instances."""
         seeds = self.paper.held_out(self.sizes.choice_problems[p][1])
-        return tuning_tasks(self.paper, separators(choices, p), seeds, self.sizes.choice_reach)
+        problem = separators(self._with(variant), p)
+        return tuning_tasks(self.paper, problem, seeds, self.sizes.choice_reach)
 
-    def _best(self, choices: Choices, p: int) -> dict[str, float]:
+    def _best(self, variant: Variant, p: int) -> dict[str, float]:
         """The trade-offs of both methods that are best on the held-out instances."""
-        table = stored_table(self._candidates(choices, p))
+        table = stored_table(self._candidates(variant, p))
         return {method: best_of(by_trade_off(table, method)) for method in ("mp", "cl")}
 
-    def _problem_tasks(self) -> Iterator[tuple[str, Any, list[ClosedForm]]]:
-        for name, value, changed in self._variants(self.problem, "linear_classification"):
-            for p in self.sizes.choice_problems:
-                yield name, value, self._reported(changed, p)
-
-    def _reported(self, choices: Choices, p: int) -> list[ClosedForm]:
+    def _reported(self, variant: Variant, p: int) -> list[ClosedForm]:
         """The best trade-offs on the instances that are reported."""
-        best, seeds = self._best(choices, p), range(self.sizes.choice_problems[p][0])
-        scenario, alphas, mus = separators(choices, p), (best["mp"],), (best["cl"],)
-        return self.paper.closed_forms("accuracies", scenario, seeds, 1, alphas=alphas, mus=mus)
+        best, seeds = self._best(variant, p), range(self.sizes.choice_problems[p][0])
+        problem, alphas, mus = separators(self._with(variant), p), (best["mp"],), (best["cl"],)
+        return self.paper.closed_forms("accuracies", problem, seeds, 1, alphas=alphas, mus=mus)
 
     def _problem_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, changed in self._variants(self.problem, "linear_classification"):
-            for p in self.sizes.choice_problems:
-                table = by_instance(stored_table(self._reported(changed, p)))
-                yield from _accuracies(name, value, p, self._best(changed, p), table)
+        for variant, p in self._problems():
+            table = by_instance(stored_table(self._reported(variant, p)))
+            best = self._best(variant, p)
+            for method in METHODS:
+                yield _row(variant, f"accuracy of {NAMES[method]}, p = {p}", table[method])
+            yield _row(variant, f"tuned α of MP, p = {p}", [best["mp"]])
+            yield _row(variant, f"tuned μ of CL, p = {p}", [best["cl"]])
+            yield _row(variant, f"CL minus MP, p = {p}", table["cl"] - table["mp"])
 
     # Section 5.2, the way to the optimum.
-    def _way_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
+    def _ways(self) -> dict[Variant, dict[str, list[Run]]]:
         instances = min(self.sizes.run_instances, self.sizes.choice_instances)
-        for name, value, changed in self._variants(self.way, "linear_classification"):
-            yield name, value, curve_runs(self.paper, changed, ("mp", "cl", "warm"), instances)
+        return {
+            variant: curve_runs(self.paper, self._with(variant), CURVES, instances)
+            for variant in self._variants("linear_classification", "rho", "start")
+        }
 
     def _way_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, runs in self._way_tasks():
+        for variant, groups in self._ways().items():
             to: dict[str, np.ndarray] = {}
-            for algo, own in zip(("mp", "cl", "warm"), in_parts(runs, 3), strict=True):
+            for algo, own in groups.items():
                 levels = pd.DataFrame(level_rows(algo, own, [trace(run) for run in own]))
-                text = {"mp": "MP", "cl": "ADMM", "warm": "ADMM from MP's optimum"}[algo]
-                late = levels["to_99"].to_numpy()
-                yield _row(name, value, f"communications of {text} to 99 %", late)
                 to[algo] = levels["to_95"].to_numpy()
-                yield _row(name, value, f"communications of {text} to 95 %", to[algo])
-            yield _row(name, value, "communications to 95 %, ADMM / MP", to["cl"] / to["mp"])
+                text = f"communications of {CURVES[algo]} to"
+                yield _row(variant, f"{text} 99 %", levels["to_99"])
+                yield _row(variant, f"{text} 95 %", to[algo])
+            yield _row(variant, "communications to 95 %, ADMM / MP", to["cl"] / to["mp"])
 
     # Appendix E.
-    def _scale_tasks(self) -> Iterator[tuple[str, Any, list[Run]]]:
+    def _scales(self) -> dict[Variant, list[Run]]:
         instances = min(3, self.sizes.choice_instances)
         few, many = self.sizes.agents[0], self.sizes.agents[max(1, len(self.sizes.agents) // 3)]
-        for name, value, changed in self._variants(("k", "rho"), "scalability"):
-            runs = [r for n in (few, many) for r in scaling_runs(self.paper, changed, n, instances)]
-            yield name, value, runs
+        return {
+            variant: [
+                run
+                for n in (few, many)
+                for run in scaling_runs(self.paper, self._with(variant), n, instances)
+            ]
+            for variant in self._variants("scalability", "k", "rho")
+        }
 
     def _scale_rows(self) -> Iterator[dict[str, Any]]:
-        for name, value, runs in self._scale_tasks():
+        for variant, runs in self._scales().items():
             table = scaling_table(runs)
-            for algo, text in (("mp", "MP"), ("cl", "ADMM")):
-                for n in table["agents"].unique():
-                    own = table[(table["algorithm"] == algo) & (table["agents"] == n)]
-                    measure = f"communications per agent of {text} to 90 %, n = {n}"
-                    yield _row(name, value, measure, own["communications"] / n)
+            for algo in ("mp", "cl"):
+                for n, own in table[table["algorithm"] == algo].groupby("agents"):
+                    measure = f"communications per agent of {CURVES[algo]} to 90 %, n = {n}"
+                    yield _row(variant, measure, own["communications"] / own["agents"])
 
     def draw(self, figure: Figure, tables: Tables) -> None:
         """A few measures of every variant, side by side."""
@@ -230,37 +209,20 @@ class OtherChoices(Experiment):
             if signed:
                 axis.axvline(0, color=GREY, linewidth=0.8)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """How many instances there are of each kind."""
         s = self.sizes
-        problems = " and ".join(
+        problems = (
             f"{reported} at p = {p} ({held_out} held-out ones)"
             for p, (reported, held_out) in s.choice_problems.items()
         )
-        return (
-            "One choice changed at a time; the dashed line is the result as chosen. Win ratios "
-            f"over {s.choice_means} instances; accuracies over {problems}, on which trade-offs are "
-            "tuned anew for each variant; the start of gossip on means over "
-            f"{s.mean_runs} instances, other speeds over "
-            f"{min(s.run_instances, s.choice_instances)}, and by k over "
-            f"{min(3, s.choice_instances)}. Means (ratios of errors: geometric) and 95 % "
-            "intervals; choices.csv has all measures."
-        )
+        speeds, scales = min(s.run_instances, s.choice_instances), min(3, s.choice_instances)
+        return {"problems": " and ".join(problems), "speeds": speeds, "scales": scales}
 
 
-def _accuracies(
-    name: str, value: Any, p: int, best: dict[str, float], table: pd.DataFrame
-) -> Iterator[dict[str, Any]]:
-    """Accuracies of all methods, a column each, with the best trade-offs on held-out instances."""
-    for method in METHODS:
-        yield _row(name, value, f"accuracy of {NAMES[method]}, p = {p}", table[method])
-    for method, symbol in (("mp", "α of MP"), ("cl", "μ of CL")):
-        yield _row(name, value, f"tuned {symbol}, p = {p}", [best[method]])
-    yield _row(name, value, f"CL minus MP, p = {p}", table["cl"] - table["mp"])
-
-
-def _row(name: str, value: Any, measure: str, values: Any) -> dict[str, Any]:
-    return {"choice": name, "value": value, "measure": measure, **with_interval("mean", values)}
+def _row(variant: Variant, measure: str, values: Any) -> dict[str, Any]:
+    found = with_interval("mean", values)
+    return {"choice": variant[0], "value": variant[1], "measure": measure, **found}
 
 
 def _short(row: Any) -> str:

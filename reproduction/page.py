@@ -7,16 +7,18 @@ import math
 import warnings
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import yaml
 
 from reproduction.choices import Choices
-from reproduction.experiment import Paper
+from reproduction.experiment import CAPTIONS, Paper
+from reproduction.texts import sections
 from simulator.errors import StoreWarning
-from simulator.store.drafts import replacing_file
 from simulator.store.store import RESULTS_VERSION
+from simulator.store.whole_files import replacing_file
+
+CHOICES = "Choices where the paper is silent"
 
 
 def provenance(paper: Paper) -> str:
@@ -28,43 +30,32 @@ def provenance(paper: Paper) -> str:
     )
 
 
-def write_page(folder: Path, paper: Paper, titles: list[tuple[str, str]]) -> Path:
+def write_page(folder: Path, paper: Paper) -> Path:
     """Write the page from what is in the folder."""
-    quick = paper.sizes.name == "quick"
-    command = f"python -m reproduction all{' --quick' if quick else ''}"
-    parts = [
-        f"# The paper, reproduced{' (quick version)' if quick else ''}\n",
-        "Vanhaesebrouck, Bellet, Tommasi: *Decentralized Collaborative Learning of Personalized "
-        "Models over Networks* (AISTATS 2017), sections 5.1, 5.2 and appendix E. This page and "
-        f"everything on it is written by `{command}`; each figure is there as PNG and PDF, beside "
-        "the CSV behind it.\n",
-    ]
-    if quick:
-        parts.append(
-            "Sizes are far below the paper's here: this version shows that everything works, and "
-            "its verdicts on claims mean little.\n"
-        )
-    made = provenance(paper)
+    made, template = provenance(paper), sections("page.md")
+    size = " (quick version)" if paper.sizes.name == "quick" else ""
+    parts = [template["head"].format(size=size, flag=" --quick" if size else "")]
+    if size:
+        parts.append(template["quick"])
     if (folder / "claims.txt").is_file():
-        parts += ["## Claims\n", _caption(folder / "claims.txt", made) + "\n"]
-        parts.append(_claims(folder / "claims.csv"))
-    parts.append("## Figures\n")
-    for name, title in titles:
-        if not (folder / f"{name}.txt").is_file():
-            continue
+        caption = _caption(folder / "claims.txt", made)
+        text = template["Claims"].format(caption=caption, claims=_claims(folder))
+        parts += ["## Claims", text]
+    parts.append("## Figures")
+    names = [name for name in CAPTIONS if name != "claims" and (folder / f"{name}.txt").is_file()]
+    for name in names:
         files = sorted([*folder.glob(f"{name}.csv"), *folder.glob(f"{name}-*.csv")])
-        own = [file.name for file in files if _belongs(file.stem, name, titles)]
+        own = [file.name for file in files if file.stem == name or file.stem not in CAPTIONS]
         links = ", ".join(f"[{file}]({file})" for file in [f"{name}.pdf", *own])
-        parts += [
-            f"### {name}: {title}\n",
-            f"![{title}]({name}.png)\n",
-            f"{_caption(folder / f'{name}.txt', made)} ({links})\n",
-        ]
-    parts += ["## Choices where the paper is silent\n", _choices(paper.choices)]
-    parts.append(f"{made}\n")
+        title, caption = CAPTIONS[name][0], _caption(folder / f"{name}.txt", made)
+        known = {"name": name, "title": title, "caption": caption, "links": links}
+        parts.append(template["Figures"].format_map(known))
+    rows = _choices(paper.choices)
+    text = template[CHOICES].format(file=paper.choices.file.name, rows=rows, made=made)
+    parts += [f"## {CHOICES}", text]
     page = folder / "README.md"
     with replacing_file(page) as draft:
-        draft.write_text("\n".join(parts), encoding="utf-8")
+        draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return page
 
 
@@ -74,123 +65,83 @@ def _caption(file: Path, made: str) -> str:
     return text if own == made else f"{text} **Of another making than this page: {own}**"
 
 
-def _belongs(stem: str, name: str, titles: list[tuple[str, str]]) -> bool:
-    """Is a table of this name that experiment's, and not one's of a longer name?"""
-    return stem == name or not any(stem == other for other, _ in titles)
-
-
-def _claims(file: Path) -> str:
-    """The table of claims, perhaps of an earlier reproduction."""
+def _claims(folder: Path) -> str:
+    """The table of claims, perhaps of an earlier reproduction, and what follows."""
+    file, again = folder / "claims.csv", "`python -m reproduction claims` writes it anew"
     try:
-        table = pd.read_csv(file, keep_default_na=False)
-        if table.empty:
+        table = pd.read_csv(file, keep_default_na=False).astype(str)
+        told = table["remark"] != ""
+        table["number"] = told.cumsum().astype(str).where(told, "")
+        rows = "".join(map(_row, table.to_dict("records")))
+        notes = "\n".join(table[told]["number"] + ". " + table[told]["remark"])
+        if not rows:
             raise ValueError("no rows")
-        return _claims_table(table)
+        return f"{rows}\n{notes}\n\n{_follows(table)}"
     except (OSError, ValueError, KeyError) as error:
-        again = "`python -m reproduction claims` writes it anew"
         warnings.warn(f"{file}: damaged: {error}; {again}", StoreWarning, stacklevel=2)
-        return f"**{file.name} is damaged; {again}.**\n"
+        return f"\n**{file.name} is damaged; {again}.**"
 
 
-def _claims_table(table: pd.DataFrame) -> str:
-    lines = [
-        "| claim | where | measure | measured (95 % interval) | criterion | holds | chosen for it "
-        "|",
-        "|---|---|---|---|---|---|---|",
-    ]
-    remarks: list[str] = []
-    for row in table.to_dict("records"):
-        low = "" if row["low"] == "" else f" ({_number(row['low'])} … {_number(row['high'])})"
-        mark = ""
-        if row["remark"]:
-            remarks.append(f"{len(remarks) + 1}. {row['remark']}")
-            mark = f" [{len(remarks)}]"
-        verdict = row["holds"] if row["holds"] == "yes" else f"**{row['holds']}**"
-        lines.append(
-            f"| {row['text']}{mark} | {row['where']} | {row['measure']} | "
-            f"{_number(row['value'])}{low} | {row['criterion']} | {verdict} | "
-            f"{row['chosen_for_it']} |"
-        )
-    return "\n".join([*lines, "", *remarks, "", _follows(table), ""])
+def _row(row: dict[Hashable, str]) -> str:
+    interval = f" ({_number(row['low'])} … {_number(row['high'])})" if row["low"] else ""
+    mark = f" [{row['number']}]" if row["number"] else ""
+    verdict = row["holds"] if row["holds"] == "yes" else f"**{row['holds']}**"
+    return (
+        f"| {row['text']}{mark} | {row['where']} | {row['measure']} | "
+        f"{_number(row['value'])}{interval} | {row['criterion']} | {verdict} | "
+        f"{row['chosen_for_it']} |\n"
+    )
+
+
+#: The networks of the claims about time, as they are called where they are compared.
+_NETWORKS = {
+    "faster-equal": "with equal delays",
+    "faster-loss": "with equal delays and loss",
+    "faster-passing": "where the tail of delays passes",
+    "faster-link": "where slow links stay slow",
+    "faster-agent": "where slow agents stay slow",
+}
 
 
 def _follows(table: pd.DataFrame) -> str:
     """What follows, in a few sentences that the table decides."""
-    by_verdict = {
-        verdict: list(table[table["holds"] == verdict]["claim"])
-        for verdict in ("yes", "no", "undecided")
-    }
-    parts = [
-        f"**What follows.** {len(by_verdict['yes'])} of {len(table)} claims hold as we measure "
-        "them."
-    ]
-    if by_verdict["no"]:
-        parts.append(f"These do not: {', '.join(by_verdict['no'])}.")
-    if by_verdict["undecided"]:
-        parts.append(f"Undecided, at these sizes: {', '.join(by_verdict['undecided'])}.")
-    rows = {row["claim"]: row for row in table.to_dict("records")}
-    times = {
-        "equal": "with equal delays",
-        "loss": "with equal delays and loss",
-        "passing": "where the tail of delays passes",
-        "link": "where slow links stay slow",
-        "agent": "where slow agents stay slow",
-    }
-    found = [
-        f"{_number(rows[f'faster-{name}']['value'])} {text}"
-        for name, text in times.items()
-        if f"faster-{name}" in rows and rows[f"faster-{name}"]["value"] != ""
-    ]
-    if found:
-        parts.append(
-            "What the paper could only expect, that gossip is much faster on a network with "
-            "delays, depends on the kind of delay. With rounds that send again what is late, their "
-            "timer tuned, the time of rounds over that of gossip (clocks of 25 ticks a second) "
-            f"is {', '.join(found)}."
-        )
-        gains = [text for name, text in times.items() if _above_one(rows.get(f"faster-{name}"))]
+    template = sections("page.md")
+    names = {verdict: list(own) for verdict, own in table.groupby("holds")["claim"]}
+    parts = [template["follows"].format(yes=len(names.get("yes", [])), total=len(table))]
+    doubtful = [verdict for verdict in ("no", "undecided") if verdict in names]
+    parts += [template[v].format(names=", ".join(names[v])) for v in doubtful]
+    rows = table.set_index("claim").loc[lambda rows: rows["value"] != ""]
+    times = {name: text for name, text in _NETWORKS.items() if name in rows.index}
+    if times:
+        found = [f"{_number(rows['value'][name])} {text}" for name, text in times.items()]
+        lows = pd.to_numeric(rows["low"])
+        gains = [text for name, text in times.items() if lows[name] > 1]
         where = f"only {', and '.join(gains)}" if gains else "nowhere"
-        parts.append(
-            f"So gossip is faster {where}: sending again heals loss and slowness that passes, but "
-            "not slowness that stays."
-        )
-    return " ".join(parts)
+        parts.append(template["in time"].format(times=", ".join(found), where=where))
+    return " ".join(" ".join(part.split()) for part in parts)
 
 
-def _above_one(row: dict[Hashable, Any] | None) -> bool:
-    """Is the whole interval of a ratio above 1?"""
-    return row is not None and row["low"] != "" and float(str(row["low"])) > 1
-
-
-def _number(value: object) -> str:
-    if value == "":
+def _number(text: str) -> str:
+    if text == "":
         return "not measured at this size"
-    number = float(str(value))
+    number = float(text)
     if number == 0 or not math.isfinite(number):
         return f"{number:g}"
     return f"{number:.1e}" if abs(number) < 1e-3 else f"{number:.3g}"
 
 
 def _choices(choices: Choices) -> str:
-    lines = [
-        f"From `{choices.file.name}`, which the code reads; `choices` above shows what the others "
-        "would change.\n",
-        "| choice | value | others tried | why |",
-        "|---|---|---|---|",
-    ]
-    for name, choice in choices.all.items():
-        others = ", ".join(_value(value) for value in choice.others)
-        lines.append(f"| `{name}` | {_value(choice.value)} | {others} | {_cell(choice.why)} |")
-    return "\n".join([*lines, ""])
+    rows = (
+        (f"`{name}`", _value(c.value), ", ".join(map(_value, c.others)), _cell(c.why))
+        for name, c in choices.all.items()
+    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _value(value: object) -> str:
     """As the file has it."""
-    return (
-        yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
-        .split("\n")[0]
-        .strip("{}")
-    )
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
+    return text.split("\n")[0].strip("{}")
 
 
 def _cell(text: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,46 +20,29 @@ from reproduction.classification import (
     AccuracyByDimension,
     AccuracyBySize,
 )
-from reproduction.experiment import Experiment, Paper, Tables
-from reproduction.mean_estimation import (
-    ErrorByWidth,
-    MeanCommunications,
-    Moons,
-    WinRatio,
-)
+from reproduction.experiment import CAPTIONS, Experiment, Paper, Tables
+from reproduction.mean_estimation import ErrorByWidth, MeanCommunications, Moons, WinRatio
 from reproduction.other_choices import OtherChoices
 from reproduction.page import provenance, write_page
 from reproduction.private import Private
 from reproduction.scalability import Links, Scalability
 from reproduction.sizes import FULL, QUICK
-from reproduction.theorem import TheoremOne
-from reproduction.theory import Theory
+from reproduction.theory import TheoremOne, Theory
 from reproduction.tuning import Tuning
+from simulator.api.progress import sweep_progress
 from simulator.errors import SimulatorError
-from simulator.figures.run import STYLE
-from simulator.store.drafts import replacing_file
+from simulator.figures.style import STYLE
 from simulator.store.store import Store
-from simulator.sweeps.work import Progress, complete, unfinished
+from simulator.store.whole_files import replacing_file
+from simulator.sweeps.work import complete, unfinished
 from simulator.sweeps.workers import Crew, Here, crew_for
 
 EXPERIMENTS: dict[str, type[Experiment]] = {
     kind.id: kind
     for kind in (
-        Moons,
-        ErrorByWidth,
-        WinRatio,
-        MeanCommunications,
-        AccuracyByDimension,
-        AccuracyBySize,
-        AccuracyByCommunications,
-        Links,
-        Scalability,
-        TheoremOne,
-        Theory,
-        Tuning,
-        OtherChoices,
-        Beyond,
-        Private,
+        *(Moons, ErrorByWidth, WinRatio, MeanCommunications),
+        *(AccuracyByDimension, AccuracyBySize, AccuracyByCommunications),
+        *(Links, Scalability, TheoremOne, Theory, Tuning, OtherChoices, Beyond, Private),
     )
 }
 CLAIMS = "claims"
@@ -68,20 +50,6 @@ CLAIMS = "claims"
 IDS = (*EXPERIMENTS, CLAIMS)
 #: For publication: fonts that journals accept, more dots an inch.
 _STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200}
-
-_VERDICTS = (
-    "Each claim of the paper's text, what we measured, and whether it holds by the criterion "
-    "beside it: yes if the whole 95 % interval is within it, no if all of it is outside, undecided "
-    "otherwise. The last column names a choice that was made because it gives the paper's number."
-)
-
-#: Progress of one experiment, by its name and the number of its tasks.
-Showing = Callable[[str, int], AbstractContextManager[Progress | None]]
-
-
-@contextmanager
-def _silent(name: str, total: int) -> Iterator[None]:
-    yield None
 
 
 @dataclass(frozen=True)
@@ -102,7 +70,7 @@ def reproduce(
     quick: bool = False,
     jobs: int | None = None,
     force: bool = False,
-    showing: Showing = _silent,
+    progress: bool = False,
 ) -> Iterator[Reproduced]:
     """Do experiments one after another; what is stored is used again, so a kill costs little.
 
@@ -114,14 +82,9 @@ def reproduce(
     """
     wanted = expand(ids)
     top = Path(out) / "paper"
-    paper = Paper(load_choices(choices), QUICK if quick else FULL, Store(top / ".work"))
     folder = top / "quick" if quick else top
-    # All of them before the first one works: what is missing should be said at once.
-    experiments = {
-        name: EXPERIMENTS[name](paper)
-        for name in EXPERIMENTS
-        if name in wanted or (CLAIMS in wanted and name in SOURCES)
-    }
+    sizes = QUICK if quick else FULL
+    paper = Paper(load_choices(choices), sizes, Store(top / ".work"), jobs, force, progress)
     paper.store.check_writable()
     tables: Tables = {}
     done = set[str]()
@@ -130,8 +93,8 @@ def reproduce(
             needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
             computed = stored = 0
             for source in needed:
-                experiment = experiments[source]
-                new, there = _work_off(experiment, crew, force, done, showing)
+                experiment = EXPERIMENTS[source](paper)
+                new, there = _work_off(experiment, crew, done)
                 computed, stored = computed + new, stored + there
                 own = experiment.tables()
                 tables |= own
@@ -139,9 +102,9 @@ def reproduce(
                     files = write_experiment(experiment, own, folder)
             if name == CLAIMS:
                 files = [write_table(claims_table(tables), folder / f"{CLAIMS}.csv")]
-                files.append(write_caption(folder, CLAIMS, _VERDICTS, paper))
+                files.append(write_caption(folder, CLAIMS, CAPTIONS[CLAIMS][1], paper))
             yield Reproduced(name, files, computed, stored)
-    write_page(folder, paper, [(kind.id, kind.title) for kind in EXPERIMENTS.values()])
+    write_page(folder, paper)
 
 
 def expand(ids: Iterable[str]) -> list[str]:
@@ -152,24 +115,21 @@ def expand(ids: Iterable[str]) -> list[str]:
     return list(IDS) if "all" in given else [name for name in IDS if name in given]
 
 
-def _work_off(
-    experiment: Experiment, crew: Crew | Here, force: bool, done: set[str], showing: Showing
-) -> tuple[int, int]:
+def _work_off(experiment: Experiment, crew: Crew | Here, done: set[str]) -> tuple[int, int]:
     """Do what an experiment needs: how many tasks were computed, and how many were there.
 
     ``done`` holds what was computed just now, which ``force`` does not compute again.
     """
     computed = total = 0
+    force, progress = experiment.paper.force, experiment.paper.progress
     for stage in experiment.stages():
-        tasks = {task.key: task for task in stage}
+        tasks = {task.key: task for own in stage.values() for task in own}
         new = [task for key, task in tasks.items() if key not in done]
         missing = new if force else [new[number] for number in unfinished(new)]
         if missing:
-            with showing(experiment.id, len(missing)) as progress:
-                every = range(len(missing))
-                failures = complete(missing, every, crew, force=force, progress=progress)
-            if failures:
-                number, reason = next(iter(failures.items()))
+            with sweep_progress(experiment.id, len(missing), progress) as show:
+                failures = complete(missing, range(len(missing)), crew, force=force, progress=show)
+            for number, reason in failures.items():
                 raise SimulatorError(
                     f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the "
                     f"first: {missing[number].key}: {reason}"
@@ -201,6 +161,7 @@ def write_caption(folder: Path, name: str, text: str, paper: Paper) -> Path:
     """A caption, and below it what the figure or table was made with."""
     path = folder / f"{name}.txt"
     with replacing_file(path) as draft:
+        text = " ".join(text.split())
         draft.write_text(f"{text}\n{provenance(paper)}\n", encoding="utf-8")
     return path
 

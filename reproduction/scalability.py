@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,33 +18,29 @@ from reproduction.choices import Choices
 from reproduction.classification import algorithm
 from reproduction.experiment import (
     Experiment,
+    Groups,
     Paper,
     Tables,
     geometric,
-    in_parts,
     line,
     reached,
     summary,
     trace,
 )
 from reproduction.problems import neighbours, separators
-from simulator.figures.run import GREY, targets_and_links
+from simulator.figures.agents import targets_and_links
+from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.sweeps.work import Run, Task
+from simulator.sweeps.work import Run
 
 
 class Links(Experiment):
     """Figure 4."""
 
     id = "fig4"
-    title = "Target models and the links between them"
     size = (4.4, 4.2)
-
-    def tasks(self) -> Sequence[Task]:
-        """Nothing that takes time."""
-        return []
 
     def tables(self) -> Tables:
         """The agents' targets, and the edges with their weights."""
@@ -65,37 +61,27 @@ class Links(Experiment):
         W = csr_array((links["weight"], (links["i"], links["j"])), shape=(n, n))
         targets_and_links(figure, agents[["x", "y"]].to_numpy(), W)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        links = tables[f"{self.id}-links"]
-        return (
-            "Linear classification, one instance (seed 0): target models of 100 agents in their "
-            f"plane and the {len(links)} links of weight above "
-            f"{self.choices['linear_classification.min_weight']:g}, darker where stronger."
-        )
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """How many links there are."""
+        return {"links": len(tables[f"{self.id}-links"])}
 
 
 class Scalability(Experiment):
     """Figure 5."""
 
     id = "fig5"
-    title = "Communications and time to 90 % of the optimum's accuracy, against the network's size"
     size = (10.2, 3.5)
     names: ClassVar = {"cl": "asynchronous ADMM", "mp": "asynchronous MP"}
 
-    def tasks(self) -> list[Run]:
+    def groups(self) -> Groups:
         """Both algorithms on every instance of every size."""
-        return [
-            run
-            for n in self.sizes.agents
-            for run in scaling_runs(self.paper, self.choices, n, self.sizes.scale_instances)
-        ]
+        instances = self.sizes.scale_instances
+        return {n: scaling_runs(self.paper, self.choices, n, instances) for n in self.sizes.agents}
 
     def tables(self) -> Tables:
         """Communications and time to 90 % by size, and the slopes of their logarithms."""
         rows, single = [], []
-        parts = in_parts(self.tasks(), len(self.sizes.agents))
-        for n, own in zip(self.sizes.agents, parts, strict=True):
+        for n, own in self.groups().items():
             table = scaling_table(own)
             row: dict[str, Any] = {"agents": n, "instances": self.sizes.scale_instances}
             for algo, group in table.groupby("algorithm"):
@@ -157,37 +143,15 @@ class Scalability(Experiment):
         handles, texts = log.get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside upper center", ncols=3, fontsize=8)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
-        block = {n: self.choices[f"scalability.{n}"] for n in ("k", "alpha", "mu", "rho")}
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """The smallest and the largest networks."""
         table = tables[self.id]
-        few, many = table.iloc[0], table.iloc[-1]
-        return (
-            "Linear classification, p = 50, graph of "
-            f"{block['k']} nearest neighbours by angle with weights 1: communications (left on "
-            "logarithmic, middle on linear axes) and simulated time (right) until the mean test "
-            "accuracy is 90 % of that of the algorithm's optimum; geometric mean and 95 % interval "
-            f"over {self.sizes.scale_instances} random instances for each n. α = "
-            f"{block['alpha']:g}, μ = {block['mu']:g}, ρ = {block['rho']:g}, start "
-            f"`{self.choices['linear_classification.start']}`, no delay, one tick a second. "
-            "Accuracy is looked at every n/10 communications for MP and every n/2 for ADMM. "
-            f"With {block['k']} neighbours among {few['agents']:.0f} agents the optimum is less "
-            f"accurate than among {many['agents']:.0f} (MP {few['mp_optimum']:.3f} and "
-            f"{many['mp_optimum']:.3f}, ADMM {few['cl_optimum']:.3f} and "
-            f"{many['cl_optimum']:.3f}), and 90 % of it is less of the way from the solitary "
-            f"models' accuracy to it (MP {100 * few['mp_way']:.0f} and "
-            f"{100 * many['mp_way']:.0f} %, ADMM {100 * few['cl_way']:.0f} and "
-            f"{100 * many['cl_way']:.0f} %): small networks are given an easier task."
-        )
+        percent = {f"{name}_percent": 100 * table[f"{name}_way"] for name in self.names}
+        table = table.assign(**percent)
+        return {"few": table.iloc[0], "many": table.iloc[-1]}
 
 
-def scaling_runs(
-    paper: Paper,
-    choices: Choices,
-    n: int,
-    instances: int,
-    algorithms: Sequence[str] = ("mp", "cl"),
-) -> list[Run]:
+def scaling_runs(paper: Paper, choices: Choices, n: int, instances: int) -> list[Run]:
     """Model propagation and ADMM on graphs of nearest neighbours."""
     # Everybody has said hello after 1.3 k n messages; MP needs n or 2 n more, ADMM 45 n.
     hello = math.ceil(1.5 * choices["scalability.k"])
@@ -204,10 +168,10 @@ def scaling_runs(
             record={"every_communications": every},
         )
 
-    return paper.runs(scenario(algo, seed) for algo in algorithms for seed in range(instances))
+    return paper.runs(scenario(algo, seed) for algo in ("mp", "cl") for seed in range(instances))
 
 
-def scaling_table(runs: Iterable[Run]) -> pd.DataFrame:
+def scaling_table(runs: Iterable[Any]) -> pd.DataFrame:
     """Communications and time to 90 % of the optimum's accuracy, a row a run.
 
     ``way``: how much of the way from the start's accuracy to the optimum's that is.

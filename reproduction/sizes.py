@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -10,81 +10,54 @@ from typing import Any
 class Sizes:
     """Every number that decides how long the reproduction takes, and how precise it is."""
 
-    name: str
+    name: str = "full"
     #: Figure 2, left and middle: ε, instances of each, and of a small ε, where the two sides are
     #: hardly apart.
-    widths: tuple[float, ...]
-    mean_instances: int
-    small_instances: int
+    widths: tuple[float, ...] = tuple(k / 10 for k in range(11))
+    mean_instances: int = 1000
+    small_instances: int = 3000
     #: Figure 2, right: instances, and the length of their runs in communications.
-    mean_runs: int
-    mean_communications: int
+    mean_runs: int = 20
+    mean_communications: int = 2_000_000
     #: Figure 3, left: p, and instances of each; middle: instances.
-    dimensions: tuple[int, ...]
-    instances: int
-    size_instances: int
+    dimensions: tuple[int, ...] = (2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
+    instances: int = 30
+    size_instances: int = 100
     #: Figure 3, right: instances, and the length of their runs in communications.
-    run_instances: int
-    run_communications: int
+    run_instances: int = 10
+    run_communications: int = 100_000
     #: Figure 5: n, and instances of each.
-    agents: tuple[int, ...]
-    scale_instances: int
+    agents: tuple[int, ...] = tuple(range(100, 1001, 100))
+    scale_instances: int = 5
     #: Theorem 1: runs from one start, and their lengths in communications.
-    theorem_runs: int
-    theorem_communications: tuple[int, ...]
+    theorem_runs: int = 30
+    theorem_communications: tuple[int, ...] = tuple(50_000 * 2**k for k in range(6))
     #: Tuning: held-out instances, and the dimensions that they have.
-    held_out: int
-    tuned_dimensions: tuple[int, ...]
+    held_out: int = 10
+    tuned_dimensions: tuple[int, ...] = (2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100)
     #: How many other values of a trade-off are considered on either side of the chosen one; and
     #: where another choice is made, which may need quite another trade-off.
-    grid_reach: int
-    choice_reach: int
+    grid_reach: int = 2
+    choice_reach: int = 100
     #: Dependence on choices: at most so many others of each; instances with means; instances
     #: with separators and held-out ones for each, by p; instances of runs.
-    choice_others: int
-    choice_means: int
-    choice_problems: dict[int, tuple[int, int]]
-    choice_instances: int
+    choice_others: int = 100
+    choice_means: int = 200
+    choice_problems: dict[int, tuple[int, int]] = field(
+        default_factory=lambda: {2: (60, 10), 50: (10, 3)}
+    )
+    choice_instances: int = 5
     #: Beyond the paper: seeds that are reported, timers that rounds choose from, and the keys
     #: whose values are others than in the sweep files, by algorithm.
-    beyond_seeds: int
-    beyond_timers: int
-    beyond_grid: dict[str, dict[str, list[Any]]]
+    beyond_seeds: int = 30
+    beyond_timers: int = 100
+    beyond_grid: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Private learning: p, and instances of each.
-    private_dimensions: tuple[int, ...]
-    private_instances: int
+    private_dimensions: tuple[int, ...] = (2, 5, 10, 20, 50, 100)
+    private_instances: int = 10
 
 
-FULL = Sizes(
-    name="full",
-    widths=tuple(k / 10 for k in range(11)),
-    mean_instances=1000,
-    small_instances=3000,
-    mean_runs=20,
-    mean_communications=2_000_000,
-    dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
-    instances=30,
-    size_instances=100,
-    run_instances=10,
-    run_communications=100_000,
-    agents=tuple(range(100, 1001, 100)),
-    scale_instances=5,
-    theorem_runs=30,
-    theorem_communications=(50_000, 100_000, 200_000, 400_000, 800_000, 1_600_000),
-    held_out=10,
-    tuned_dimensions=(2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100),
-    grid_reach=2,
-    choice_reach=100,
-    choice_others=100,
-    choice_means=200,
-    choice_problems={2: (60, 10), 50: (10, 3)},
-    choice_instances=5,
-    beyond_seeds=30,
-    beyond_timers=100,
-    beyond_grid={},
-    private_dimensions=(2, 5, 10, 20, 50, 100),
-    private_instances=10,
-)
+FULL = Sizes()
 QUICK = Sizes(
     name="quick",
     widths=(0.0, 0.1, 1.0),

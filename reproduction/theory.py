@@ -1,8 +1,8 @@
-"""What the paper says of its objectives and of ADMM without an experiment."""
+"""What the paper says without an experiment: of its objectives, of ADMM's rate, Theorem 1."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,20 @@ from reproduction.experiment import (
     LOOKS,
     ClosedForm,
     Experiment,
+    Groups,
     Tables,
-    geometric,
+    band,
+    curve,
+    intervals,
     stored_table,
+    summary,
     trace,
     with_interval,
 )
 from reproduction.problems import moons
-from simulator.sweeps.work import Run, Task
+from simulator.scenario.schema import Scenario
+from simulator.store.store import MODELS
+from simulator.sweeps.work import Run
 
 #: Agents, their neighbours and rounds of ADMM on means, whose objective is strongly convex.
 _AGENTS, _NEIGHBOURS, _ROUNDS = 100, 10, 150
@@ -35,12 +41,11 @@ class Theory(Experiment):
     """MP and CL on means, and the rate of synchronous ADMM."""
 
     id = "theory"
-    title = "Synchronous ADMM's rate: hinge loss (convex) and means (strongly convex)"
     size = (8.8, 3.3)
 
-    def tasks(self) -> list[Task]:
+    def groups(self) -> Groups:
         """Optima of both objectives on means; ADMM by rounds with both losses."""
-        return [*self._equivalence(), *self._hinge(), *self._means()]
+        return {"both": self._equivalence(), "hinge": self._hinge(), "means": self._means()}
 
     def _equivalence(self) -> list[ClosedForm]:
         alphas = (self.choices["mean_estimation.alpha"],)
@@ -49,7 +54,7 @@ class Theory(Experiment):
 
     def _hinge(self) -> list[Run]:
         """Those of figure 3, right."""
-        return curve_runs(self.paper, self.choices, ("sync",), self.sizes.run_instances)
+        return curve_runs(self.paper, self.choices, ("sync",), self.sizes.run_instances)["sync"]
 
     def _means(self) -> list[Run]:
         """On nearest neighbours: with a kernel's tiny weights the rate would be tiny too."""
@@ -74,26 +79,24 @@ class Theory(Experiment):
 
     def tables(self) -> Tables:
         """What is left by round; the fits of each instance; how far MP and CL are apart."""
-        curves: list[dict[str, Any]] = []
-        fits: list[dict[str, Any]] = []
+        curves, fits = list[pd.DataFrame](), list[dict[str, Any]]()
         for loss, metric, runs in (
             ("hinge", "gap", self._hinge()),
             ("means", "distance", self._means()),
         ):
             left = [_by_round(trace(run), metric) for run in runs]
             fits += [{"loss": loss, "seed": k} | _fit(own) for k, own in enumerate(left)]
-            for k in range(min(map(len, left)) - 1):
-                row = {"loss": loss, "metric": metric, "round": k + 1, "instances": len(left)}
-                curves.append(row | geometric("left", [own[k + 1] / own[0] for own in left]))
-        means = []
-        for kind, own in pd.DataFrame(fits).groupby("loss"):
-            row = {"loss": kind}
-            for name in ("exponent", "factor", "straight_r2"):
-                row |= with_interval(name, own[name])
-            means.append(row)
+            rounds = np.arange(1, min(map(len, left)))
+            place = {"loss": loss, "metric": metric, "round": rounds, "instances": len(left)}
+            values = [own[rounds] / own[0] for own in left]
+            curves.append(curve("left", values, logs=True, **place))
+        rates = [
+            {"loss": kind, **intervals(own.drop(columns=["loss", "seed"]))}
+            for kind, own in pd.DataFrame(fits).groupby("loss")
+        ]
         return {
-            self.id: pd.DataFrame(curves),
-            f"{self.id}-rates": pd.DataFrame(means),
+            self.id: pd.concat(curves, ignore_index=True),
+            f"{self.id}-rates": pd.DataFrame(rates),
             f"{self.id}-equivalence": stored_table(self._equivalence()),
         }
 
@@ -105,8 +108,7 @@ class Theory(Experiment):
             own = table[table["loss"] == loss]
             style = {**LOOKS[look], "marker": None}
             axis.plot(own["round"], own["left"], label="synchronous ADMM", **style)
-            band = {"color": style["color"], "alpha": 0.2, "linewidth": 0}
-            axis.fill_between(own["round"], own["left_low"], own["left_high"], **band)
+            band(axis, own["round"], own, "left", style["color"])
             axis.set_yscale("log")
             axis.set_xlabel("round t")
         own = table[table["loss"] == "hinge"]
@@ -122,19 +124,10 @@ class Theory(Experiment):
         means.set_title("means", fontsize=9)
         means.set_ylabel("squared distance to the optimum, start = 1")
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """How far MP and CL are apart on means."""
         own = tables[f"{self.id}-equivalence"]
-        return (
-            "Appendix D: synchronous ADMM by rounds; left Q/Q* − 1 for the hinge loss (figure 3), "
-            f"right the squared distance to the optimum on means ({_AGENTS} agents, {_NEIGHBOURS} "
-            f"nearest neighbours, α = {_ALPHA:g}, ρ = 1), whose "
-            "objective is strongly convex; geometric mean and 95 % interval over "
-            f"{len(own)} instances. In theory-equivalence.csv, section 5.2's remark that CL is "
-            "essentially MP on means: with μ_CL m_i = μ_MP c_i, Q_CL is 2 Q_MP plus a constant "
-            f"(to {own['objectives'].max():.1e} of its size at random models), and the optima "
-            f"are the same (to {own['models'].max():.1e})."
-        )
+        return {"instances": len(own), **own[["objectives", "models"]].max()}
 
 
 def _by_round(found: pd.DataFrame, metric: str) -> Any:
@@ -155,3 +148,80 @@ def _fit(left: Any) -> dict[str, float]:
         "factor": float(np.exp(line.slope)),
         "straight_r2": float(line.rvalue**2),
     }
+
+
+# --- Theorem 1 ----------------------------------------------------------------------------------
+class TheoremOne(Experiment):
+    """The mean of many runs from an arbitrary start tends to the closed form."""
+
+    id = "theorem1"
+    size = (5.0, 3.6)
+    #: Footnote 1: the analysis extends to clocks of different rates.
+    clocks: ClassVar = {
+        "equal": 1.0,
+        "unequal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.0},
+    }
+
+    def groups(self) -> dict[tuple[str, int], list[Run]]:
+        """Runs of each length; all start from the same random models and copies."""
+
+        def scenario(rate: Any, length: int, seed: int) -> Scenario:
+            return moons(
+                self.choices,
+                agents=30,
+                name=self.id,
+                seed=seed,
+                problem_seed=0,
+                algorithm={
+                    "kind": "mp",
+                    "alpha": self.choices["mean_estimation.alpha"],
+                    "start": {"kind": "normal", "scale": 10},
+                },
+                clock={"rate": rate},
+                stop={"communications": length},
+                record={"every_communications": length},
+            )
+
+        seeds = range(self.sizes.theorem_runs)
+        return {
+            (clocks, length): self.paper.runs(
+                (scenario(rate, length, seed) for seed in seeds), reads=(MODELS,)
+            )
+            for clocks, rate in self.clocks.items()
+            for length in self.sizes.theorem_communications
+        }
+
+    def tables(self) -> Tables:
+        """Squared distance to Θ*: of the mean of the runs, and of a single run."""
+        rows = []
+        for (clocks, length), own in self.groups().items():
+            arrays = [run.store.arrays(run.place) for run in own]
+            models, optimum = np.stack([found["models"] for found in arrays]), arrays[0]["optimum"]
+            start = summary(own[0])["metrics"]["start"]["distance"]
+            row: dict[str, Any] = {"clocks": clocks, "communications": length, "runs": len(own)}
+            row["start"] = start
+            row["mean_of_runs"] = float(np.mean((models.mean(axis=0) - optimum) ** 2))
+            # What the mean of so many runs would be off by if its expectation were Θ*.
+            row["noise"] = float(np.mean(models.var(axis=0, ddof=1)) / len(own))
+            row |= with_interval("single_run", np.mean((models - optimum) ** 2, axis=(1, 2)))
+            rows.append(row)
+        return {self.id: pd.DataFrame(rows)}
+
+    def draw(self, figure: Figure, tables: Tables) -> None:
+        """Both distances, relative to that of the start."""
+        axis = figure.subplots()
+        looks = {
+            ("equal", "single_run"): ("mp", "a single run, in the mean"),
+            ("equal", "mean_of_runs"): ("cl", "the mean of all runs"),
+            ("unequal", "single_run"): ("warm", "a single run, unequal clocks"),
+            ("unequal", "mean_of_runs"): ("sync", "the mean of all, unequal clocks"),
+        }
+        for (clocks, name), (look, text) in looks.items():
+            own = tables[self.id][tables[self.id]["clocks"] == clocks]
+            x = own["communications"] / 1000
+            axis.plot(x, own[name] / own["start"], label=text, markersize=4, **LOOKS[look])
+        axis.set(xscale="log", yscale="log")
+        axis.set_xticks(x, [f"{value:g}" for value in x])
+        axis.minorticks_off()
+        axis.set(xlabel="communications (thousands)", ylabel="squared distance to Θ*, start = 1")
+        figure.legend(loc="outside upper center", ncols=2, fontsize=8)

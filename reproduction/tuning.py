@@ -15,6 +15,7 @@ from reproduction.classification import by_instance
 from reproduction.experiment import (
     ClosedForm,
     Experiment,
+    Groups,
     Paper,
     Tables,
     stored_table,
@@ -22,7 +23,7 @@ from reproduction.experiment import (
 )
 from reproduction.mean_estimation import BLOCK
 from reproduction.problems import moons, neighbours, separators
-from simulator.figures.run import GREY, ORANGE
+from simulator.figures.style import GREY, ORANGE
 from simulator.problem.tasks.linear_classification import LinearClassification
 from simulator.scenario.schema import Scenario
 
@@ -79,7 +80,6 @@ class Tuning(Experiment):
     """α and μ on held-out instances."""
 
     id = "tuning"
-    title = "Trade-offs on held-out instances"
     size = (10.4, 4.2)
 
     def _problems(self) -> dict[tuple[str, int], list[ClosedForm]]:
@@ -105,10 +105,9 @@ class Tuning(Experiment):
             alphas=grid(self.paper, "mean_estimation.alpha", self.sizes.grid_reach),
         )
 
-    def tasks(self) -> list[ClosedForm]:
+    def groups(self) -> Groups:
         """Every trade-off on every held-out instance."""
-        every = [task for tasks in self._problems().values() for task in tasks]
-        return [*every, *self._moons()]
+        return {**self._problems(), "moons": self._moons()}
 
     def tables(self) -> Tables:
         """Scores by trade-off, and which trade-off is best."""
@@ -177,15 +176,8 @@ class Tuning(Experiment):
         handles, labels_of = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels_of, loc="outside right center", fontsize=7)
 
-    def caption(self, tables: Tables) -> str:
-        """What one sees."""
+    def words(self, tables: Tables) -> dict[str, Any]:
+        """Whether what was chosen is best."""
         best = tables[f"{self.id}-best"]
         tuned = best[best["choice"] != "mean_estimation.alpha"]
-        agree = "are" if (tuned["best"] == tuned["chosen"]).all() else "are NOT all"
-        return (
-            f"Trade-offs on {self.sizes.held_out} held-out instances for each dimension (moons: "
-            f"{self.sizes.choice_means} with ε = 1), seeds from {self.choices['held_out.seed']}, "
-            "which no other experiment uses. Rings: the values of choices.yaml. Those marked "
-            f"tuned {agree} the best of the grid, of which up to {self.sizes.grid_reach} values "
-            "on either side are shown; the α of the moons is the paper's."
-        )
+        return {"agree": "are" if (tuned["best"] == tuned["chosen"]).all() else "are NOT all"}

@@ -21,6 +21,12 @@ def root() -> Path:
     return checkout if (checkout / "scenarios" / "moons.yaml").exists() else _HERE / "shipped"
 
 
+def install(extra: str) -> str:
+    """The command that installs what an extra needs, in a checkout or beside the package."""
+    checkout = root() == _HERE.parent
+    return f"pip install -e '.[{extra}]'" if checkout else f"pip install 'murmuration-sim[{extra}]'"
+
+
 def found(path: Path) -> Path:
     """The path, or the shipped file of that name where there is no such file."""
     if path.is_absolute() or path.exists() or not path.as_posix().startswith(FOLDERS):

@@ -90,7 +90,7 @@ def rng() -> np.random.Generator:
 @pytest.fixture
 def here(monkeypatch, capsys):
     """The command line, without the second that a process takes to import everything."""
-    handler = signal.getsignal(signal.SIGTERM)
+    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
 
     def call(*arguments, cwd=ROOT):
         words = ["simulator", *map(str, arguments)]
@@ -102,7 +102,8 @@ def here(monkeypatch, capsys):
         return subprocess.CompletedProcess(words, ending.value.code, shown.out, shown.err)
 
     yield call
-    signal.signal(signal.SIGTERM, handler)
+    for number, handler in handlers:
+        signal.signal(number, handler)
 
 
 @pytest.fixture

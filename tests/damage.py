@@ -19,11 +19,6 @@ def _folder_instead(path: Path) -> None:
     path.mkdir()
 
 
-def _pipe_instead(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda path: path.write_bytes(b""),
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-20]),
@@ -31,6 +26,4 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
     "another byte": flip,
     "missing": lambda path: path.unlink(),
     "a folder": _folder_instead,
-    "a pipe": _pipe_instead,
-    "a loop": lambda path: (path.unlink(), path.symlink_to(path.name)),
 }

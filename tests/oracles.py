@@ -70,8 +70,8 @@ class ADMM:
     The primal problem is solved over Θ_i in full, (|N_i| + 1)·p unknowns at once.
     """
 
-    def __init__(self, problem, mu, rho, start="own"):
-        self.problem, self.mu = problem, mu
+    def __init__(self, problem, mu, rho, start="own", ridge=0.0):
+        self.problem, self.mu, self.ridge = problem, mu, ridge
         self.W = problem.W.toarray()
         self.rho = self.W / 2 if rho == "auto" else np.full_like(self.W, rho)
         self.neighbours = [np.flatnonzero(row) for row in self.W]
@@ -103,6 +103,7 @@ class ADMM:
         X, y = self.problem.data[i]
         X = np.ones((len(y), 1)) if X is None else X
         b = self.mu * self.W[i].sum()
+        H[own, own] += 2 * b * self.ridge * eye
         x = SOLVERS[self.problem.loss.kind](H, g, np.pad(X, ((0, 0), (0, size - p))), y, b)
         self.Theta[i, i] = x[own]
         for k, j in enumerate(N, 1):

@@ -32,7 +32,7 @@ def height(module: tuple[str, ...]) -> int:
         return -2 if module[0] == "agents" else len(ROOMS) + 1
     if len(module) == 1 or module[1] in (*FLOOR, "__version__", "require_own_agents"):
         return -1
-    return len(ROOMS) if module[1] in ROOF else ROOMS.index(module[1])
+    return ROOMS.index(module[1]) if module[1] in ROOMS else len(ROOMS)  # or a name of the API
 
 
 def imports(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import inspect
 import traceback
 from collections.abc import Callable, Container
@@ -13,25 +12,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 #: What code may raise that fails: also what would end Python without a word.
-RAISED = (Exception, SystemExit, KeyboardInterrupt)
+RAISED = (Exception, SystemExit)
 
 
 class CodeError(Exception):
     """What a rule or a loss gets wrong; the message says all."""
-
-
-def is_signal(error: BaseException) -> bool:
-    """Is it Ctrl-C, which comes between two instructions, and none that a statement raised?"""
-    if not isinstance(error, KeyboardInterrupt):
-        return False
-    if error.__cause__ is not None:  # SimPy raises a copy
-        error = error.__cause__
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    return last.tb_frame.f_code.co_code[last.tb_lasti] != dis.opmap["RAISE_VARARGS"]
 
 
 def told(error: BaseException) -> str:

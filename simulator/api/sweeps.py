@@ -252,7 +252,10 @@ def _requested(
         raise SimulatorError(f"grid: must be keys with their values (got {shown(grid)})")
     if isinstance(scenario, Scenario) and "engine" not in scenario.model_fields_set:
         source = {key: value for key, value in scenario_values(scenario).items() if key != "engine"}
-    swept = with_files({key: _values(given) for key, given in (grid or {}).items()})
+    swept = {
+        key: [with_files({key: value})[key] for value in _values(given)]  # names are one value
+        for key, given in (grid or {}).items()
+    }
     return sweeps.requested(source, swept.items(), seeds=seeds, target=target), loaded
 
 

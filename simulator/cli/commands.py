@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,37 +34,7 @@ if TYPE_CHECKING:
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
 
 
-class NobodyReadsError(Exception):
-    """Standard output was closed at its other end."""
-
-
-@contextmanager
-def _telling_when_nobody_reads() -> Iterator[None]:
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise NobodyReadsError from error
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):
-            raise NobodyReadsError from error
-        raise
-
-
-class _Commands(click.Group):
-    """Of a pipe that is closed, click and rich make exit code 1, which means something else."""
-
-    def make_context(self, *words: Any, **options: Any) -> click.Context:
-        """What the words mean; --help is printed here."""
-        with _telling_when_nobody_reads():
-            return super().make_context(*words, **options)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Do it."""
-        with _telling_when_nobody_reads():
-            return super().invoke(ctx)
-
-
-@click.group(cls=_Commands, **_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
+@click.group(**_COMMANDS)  # type: ignore[call-overload, untyped-decorator, unused-ignore]
 @click.version_option(__version__, prog_name="murmuration")
 @click.option("--debug", is_flag=True, help="Show Python's traceback of an error as well.")
 def commands(debug: bool) -> None:
@@ -164,13 +134,18 @@ def run_command(
             draw=draw,
             force=force,
         )
-        if visible and watch.compiling > 5:
+        if visible and watch.compiling > 5 and not os.environ.get("MURMURATION_QUIET"):
             click.echo(f"compiled: in {watch.compiling:.0f} s, which later runs save", err=True)
     with noting(f"the result is in {folder}"):
         manifest = store.manifest(folder)
-        if report:
-            write_page([folder], plugins=scenario.plugins)
-        _report(manifest, folder, reused, as_json, quiet)
+        page = write_page([folder], plugins=scenario.plugins) if report else None
+        if as_json:
+            about = {"folder": str(folder), "reused": reused, **manifest["summary"]}
+            click.echo(json.dumps(about))
+        elif not quiet:
+            from simulator.cli.terminal import show_run
+
+            show_run(manifest, folder, reused, page)
 
 
 def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
@@ -188,18 +163,6 @@ def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
 def _asked(options: dict[str, Any]) -> bool:
     """Were figures asked for that may not be those which are there?"""
     return options != {"formats": "png", "metric": None, "labels": (), "width": None}
-
-
-def _report(
-    manifest: dict[str, Any], folder: Path, reused: bool, as_json: bool, quiet: bool
-) -> None:
-    """What a run came to, for a person or for a script."""
-    if as_json:
-        click.echo(json.dumps({"folder": str(folder), "reused": reused, **manifest["summary"]}))
-    elif not quiet:
-        from simulator.cli.terminal import show_run
-
-        show_run(manifest, folder, reused)
 
 
 @commands.command("validate")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from simulator.cli.options import SECONDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
 MOST_ROWS, MOST_MOVES = 20, 5
 
 _RESULT = click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
-_FROM = click.option("--from", "begin", type=float, metavar="T", help="From this time on (s).")
-_UNTIL = click.option("--until", "end", type=float, metavar="T", help="Up to this time (s).")
+_FROM = click.option("--from", "begin", type=SECONDS, metavar="T", help="From this time on (s).")
+_UNTIL = click.option("--until", "end", type=SECONDS, metavar="T", help="Up to this time (s).")
 
 
 @click.command("inspect")
@@ -69,35 +72,36 @@ def inspect_command(
 @click.command("trace")
 @_RESULT
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE."
+    "-o",
+    "out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write.  [RESULT/trace.json]",
 )
 @_FROM
 @_UNTIL
-def trace_command(result: Path, output: Path, begin: float | None, end: float | None) -> None:
+def trace_command(result: Path, out: Path | None, begin: float | None, end: float | None) -> None:
     """Write a recorded run as a trace for Perfetto (ui.perfetto.dev) or Chrome.
 
     \b
     Example:
-      python -m simulator trace results/moons-1a2b3c4d -o trace.json --until 5
+      python -m simulator trace results/moons-1a2b3c4d --until 5
     """
     from simulator.runs.story import Recorded
     from simulator.runs.timeline import write_timeline
 
     window = _window(begin, end)
-    sent = write_timeline(Recorded(result), output, window)
-    click.echo(f"{output}: {sent:,} messages")
+    place = result / "trace.json" if out is None else out
+    sent = write_timeline(Recorded(result), place, window)
+    click.echo(f"{place}: {sent:,} messages")
 
 
 def _window(begin: float | None, end: float | None) -> Window:
     from simulator.errors import SimulatorError
     from simulator.runs.story import Window
 
-    window = Window(*(t for t in (begin,) if t is not None))
-    if end is not None:
-        window = Window(window.begin, end)
-    if not window.begin <= window.end:
-        raise SimulatorError(f"--from {begin} must not be after --until {end}")
-    return window
+    if begin is not None and end is not None and begin > end:
+        raise SimulatorError(f"--from {begin:g} must not be after --until {end:g}")
+    return Window(-math.inf if begin is None else begin, math.inf if end is None else end)
 
 
 def _ends(recorded: Recorded, agent: str | None, link: str | None) -> tuple[int | None, int | None]:
@@ -119,7 +123,7 @@ def _ends(recorded: Recorded, agent: str | None, link: str | None) -> tuple[int 
 def _write_csv(
     recorded: Recorded, window: Window, one: int | None, other: int | None, target: str
 ) -> None:
-    from simulator.store.drafts import replacing_file
+    from simulator.store.whole_files import replacing_file
 
     table = recorded.events(window, one, other)
     if target == "-":
@@ -135,8 +139,11 @@ def _show_all(recorded: Recorded, window: Window) -> None:
     counts = recorded.counts(window)
     seen = [kind for kind in counts if counts[kind].any()]
     total = ", ".join(f"{int(counts[kind].sum()):,} {kind}" for kind in seen)
-    _print(f"{recorded.folder}: {len(recorded.names):,} agents, {recorded.end:.6g} s: {total}")
-    busiest = counts[seen].sort_values("send", ascending=False, kind="stable")
+    about = f"{recorded.folder}: {len(recorded.names):,} agents, {recorded.end:.6g} s"
+    _print(f"{about}: {total or 'nothing happened'}")
+    if not seen:
+        return
+    busiest = counts.sort_values("send", ascending=False, kind="stable")[seen]
     _print(_table(busiest.head(MOST_ROWS).reset_index(names="agent"), {}))
     if len(busiest) > MOST_ROWS:
         _print(f"… and {len(busiest) - MOST_ROWS:,} more agents; --agent A tells about one")
@@ -166,7 +173,7 @@ def _show_agent(recorded: Recorded, window: Window, agent: int) -> None:
     if len(known) > MOST_ROWS:
         _print(f"… and {len(known) - MOST_ROWS:,} more neighbours; --csv - prints all events")
     _show_errors(recorded, agent, window)
-    _show_moves(recorded, agent, events)
+    _show_moves(recorded, agent, events, window)
 
 
 def _show_errors(recorded: Recorded, agent: int, window: Window) -> None:
@@ -181,8 +188,8 @@ def _show_errors(recorded: Recorded, agent: int, window: Window) -> None:
     _print(_table(inside, {"l2_error": "L2 error", "distance": "distance to optimum"}))
 
 
-def _show_moves(recorded: Recorded, agent: int, events: pd.DataFrame) -> None:
-    moves = recorded.moves(agent, events, MOST_MOVES)
+def _show_moves(recorded: Recorded, agent: int, events: pd.DataFrame, window: Window) -> None:
+    moves = recorded.moves(agent, events, window, MOST_MOVES)
     if moves is None or moves.empty:
         return
     _print("it moved most:")

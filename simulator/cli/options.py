@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Callable
@@ -59,6 +60,20 @@ set_option = click.option(
     metavar="KEY=VALUE",
     help="Override a key of the scenario; may be repeated. Example: --set network.drop=0.2",
 )
+
+
+class _Seconds(click.FloatRange):
+    """A time within a run."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """A number; not NaN, nor infinite."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"must be a number of seconds (got {value})", param, ctx)
+        return number
+
+
+SECONDS = _Seconds(min=0)
 plugin_option = click.option(
     "--plugin",
     "plugins",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from simulator.cli.options import plugin_option
+from simulator.cli.options import SECONDS, plugin_option
 
 _RESULTS = click.argument(
     "results", metavar="RESULT…", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -25,8 +25,9 @@ _RESULTS = click.argument(
 @click.option(
     "--from",
     "window",
-    type=click.FloatRange(min=0),
+    type=SECONDS,
     default=0.0,
+    metavar="T",
     help="Show messages from this simulated time on, in seconds.  [0]",
 )
 @plugin_option

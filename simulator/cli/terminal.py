@@ -58,8 +58,10 @@ def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]
         yield show
 
 
-def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
-    """The closing summary of a run."""
+def show_run(
+    manifest: dict[str, Any], folder: Path, reused: bool, page: Path | None = None
+) -> None:
+    """The closing summary of a run, and where its files are."""
     console = Console(highlight=False, soft_wrap=True)
     summary = manifest["summary"]
     title = f"{summary['name']}: {summary['algorithm']}"
@@ -93,8 +95,9 @@ def show_run(manifest: dict[str, Any], folder: Path, reused: bool) -> None:
     for note in summary["notes"]:
         console.print(f"note:     {escape(note)}")
     console.print(f"files:    {escape(str(folder))}{' (already computed)' if reused else ''}")
-    for figure in sorted(manifest["figures"]):
-        console.print(f"          {escape(str(folder / figure))}")
+    pictures = [folder / name for name in sorted(manifest["figures"])]
+    for path in pictures if page is None else [*pictures, page]:
+        console.print(f"          {escape(str(path))}")
 
 
 def _count(number: int, noun: str) -> str:

@@ -25,6 +25,7 @@ from simulator.figures.style import (
     log_scale,
     shown_value,
     value_ticks,
+    wrapped,
 )
 from simulator.figures.sweep import (
     caption,
@@ -109,9 +110,10 @@ def _tuning_picture(comparison: Comparison, look: Look) -> Figure:
     figure = look.picture(0.8 + (2.0 if look.narrow else 2.4) * shape[0])
     axes = figure.subplots(*shape, squeeze=False, sharey=True).ravel()
     told: list[str] = []
+    room = 0.8 * look.width / shape[1]
     for axis, (names, own) in zip(axes, groups, strict=True):
-        told = _tuning_panel(axis, own, keys, look, 0.8 * look.width / shape[1])
-        axis.set_title(", ".join(look.side(side, name) for name in names))
+        told = _tuning_panel(axis, own, keys, look, room)
+        axis.set_title(wrapped(", ".join(look.side(side, name) for name in names), room))
     if told:
         legend_below(figure, axes[0], ", ".join(map(look.words, told)))
     axes[0].set_ylabel("time to target (s)")
@@ -143,7 +145,7 @@ def _tuning_panel(
             axis.plot(*points, "o", markeredgecolor=colour, markerfacecolor=fill, zorder=3)
     log_scale(axis)
     value_ticks(axis, [str(value) for value in values], room)
-    axis.set_xlabel(look.words(str(table["knob"].iloc[0])))
+    axis.set_xlabel(wrapped(look.words(str(table["knob"].iloc[0])), room))
     return told
 
 

@@ -34,7 +34,7 @@ __all__ = [
     "targets_and_links",
 ]  # fmt: skip
 
-#: What is drawn where nobody asks for one metric, in this order and as far as it is measured.
+#: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
 SHOWN = ("accuracy", "test_error", "l2_error", "distance")
 AXES = {"time": "simulated time (s)", "communications": "communications (messages sent)"}
 
@@ -79,7 +79,8 @@ def shown_metrics(result: Result, look: Look) -> list[str]:
     if look.metric is None:
         known = [name for name in SHOWN if name in there]
         asked = [metric.kind for metric in getattr(result.scenario.record, "metrics", ())]
-        return [*known, *(name for name in asked if name in there)] or there[:1]
+        shown = [*known[:1], *(name for name in asked if name in there)]
+        return list(dict.fromkeys(shown)) or there[:1]
     if look.metric not in there:
         raise ScenarioError(
             f"--metric {look.metric}: not measured in this run; allowed: {', '.join(there)}"

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from simulator.figures.frontier import costs_axes, frontier_line
+from simulator.figures.frontier import costs_axes, frontier_line, write_values
 from simulator.figures.run import AXES
 from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, legend_below
 from simulator.figures.sweep import (
@@ -69,10 +69,10 @@ def sides_picture(comparison: Comparison, metric: str, look: Look) -> Figure:
         for key, value in row.items():
             what = "" if key == "world" else f"{look.words(key)}: "
             axes[0].set_title(f"{what}{label(value)}", loc="left")
-    if tuned:
-        _tried(grid[0, -1], comparison)
     legend_below(figure, grid[0, 0], look.words(comparison.vary[0]))
     _caption(figure, comparison, look)
+    if tuned:
+        write_values(figure, _tried(grid[0, -1], comparison, 0.7 * look.width / shape[1]))
     return figure
 
 
@@ -132,14 +132,15 @@ def _caption(figure: Figure, comparison: Comparison, look: Look) -> None:
     caption(figure, comparison, "\n".join(lines))
 
 
-def _tried(axis: Any, comparison: Comparison) -> None:
+def _tried(axis: Any, comparison: Comparison, room: float) -> list[tuple[Any, pd.DataFrame, int]]:
     """What every value of a tuned side costs on the held-out seeds; the one taken is filled."""
     key, values = comparison.vary
     assert comparison.tuning is not None
-    for number, value in enumerate(values):
-        own = comparison.tuning[comparison.tuning[key] == label(value)]
-        if len(own):
-            colour = LOOKS[number % len(LOOKS)][0]
-            frontier_line(axis, own, colour, above=number == 0, taken=own["taken"])
-    costs_axes(axis)
+    costs_axes(axis, comparison.tuning, room)
     axis.set_title("every value tried on held-out\nseeds; filled: taken")
+    sides = [comparison.tuning[comparison.tuning[key] == label(value)] for value in values]
+    return [
+        frontier_line(axis, own, number, own["taken"])
+        for number, own in enumerate(sides)
+        if len(own)
+    ]

@@ -21,7 +21,7 @@ from simulator.report.sources import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
 from simulator.runs.results import open_result
-from simulator.store.drafts import replacing_file
+from simulator.store.whole_files import replacing_file
 
 #: Frames, milliseconds between them and at the end, and colours of a palette.
 _FRAMES, _PAUSE, _END, _COLOURS = 72, 70, 2500, 96

@@ -16,7 +16,7 @@ from simulator.seeds import Streams
 from simulator.theory.metrics import View
 
 #: Share of values at either end that a colour scale leaves out, so that a few do not stretch it.
-_TAIL = 0.02
+_TAIL = 0.1
 
 
 def thinned(count: int, most: int) -> np.ndarray:
@@ -73,8 +73,8 @@ def model_values(problem: Problem, models: Floats) -> tuple[Floats, str]:
 
 
 def reach_of(values: Floats) -> float:
-    """How far from 0 colours go: a little further than nearly all of the last values (k, n)."""
-    return 1.25 * float(np.quantile(np.abs(values[-1]), 1 - _TAIL)) or 1.0
+    """How far from 0 colours go: as far as most of the values (k, n) at any time."""
+    return float(np.quantile(np.abs(values), 1 - _TAIL)) or 1.0
 
 
 def by_model(problem: Problem, times: Floats, models: Floats) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from simulator.engines.events import (
 )
 from simulator.problem.problem import Floats, Problem
 from simulator.report.histograms import Histogram
-from simulator.store.events import batches
+from simulator.store.recording import batches
 
 #: The columns that are read.
 COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "sent_at")

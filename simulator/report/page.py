@@ -17,7 +17,8 @@ from simulator.report.sources import Source, find
 from simulator.report.sweep import sweep_item
 from simulator.runs.plugins import Given
 from simulator.runs.results import open_result
-from simulator.store.drafts import replacing_file
+from simulator.shipped import install
+from simulator.store.whole_files import replacing_file
 
 #: Our scripts, in the order in which they need one another.
 SCRIPTS = (
@@ -123,16 +124,14 @@ def plotly_script() -> str:
     """Plotly's script, from its package."""
     spec = find_spec("plotly")
     if spec is None or spec.origin is None:
-        raise SimulatorError(
-            "a page needs Plotly, which is not installed: pip install 'murmuration[report]'"
-        )
+        raise SimulatorError(f"a page needs Plotly, which is not installed: {install('report')}")
     path = Path(spec.origin).parent / "package_data" / "plotly.min.js"
     try:
         text = path.read_text(encoding="utf-8")
     except OSError:
         raise SimulatorError(
-            f"{path}: no such file, though Plotly should have it: pip install --force-reinstall "
-            "'murmuration[report]'"
+            f"{path}: no such file, though Plotly should have it: "
+            f"{install('report')} --force-reinstall"
         ) from None
     text = _at_once(text)
     # Neither may end or change the element that it stands in.

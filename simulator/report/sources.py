@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from simulator.errors import MissingError, SimulatorError
-from simulator.store.drafts import shown_path
 from simulator.store.store import MANIFEST, check_files, read_manifest
 
 
@@ -31,6 +30,6 @@ def find(path: Path) -> Source:
         manifest = read_manifest(folder)
     except MissingError:
         what = f"it has no {MANIFEST}" if folder.is_dir() else "no such folder"
-        raise SimulatorError(f"{shown_path(folder)}: no result: {what}") from None
+        raise SimulatorError(f"{folder}: no result: {what}") from None
     check_files(folder, manifest)
     return Source(folder, manifest)

@@ -20,8 +20,8 @@ from simulator.report.html import Html, definitions, fill, items, safe
 from simulator.report.packing import column, typed
 from simulator.report.run import Item
 from simulator.report.sources import Source
-from simulator.store.checked import damaged
 from simulator.store.store import read_file, read_manifest
+from simulator.store.whole_files import damaged
 from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import tabled
 from simulator.theory.metrics import METRICS
@@ -97,6 +97,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         speedups=items(_speedups(frames, {k: v for k, v in axes.items() if k != vary})),
         notes=items([*notes, *thin]),
         failed=items([f"{run}: failed: {why}" for run, why in source.manifest["failed"].items()]),
+        map_title="Over the grid" if set(axes) - {vary} else "Side by side",
         provenance=definitions(_provenance(source)),
         command=_command(source, axes, runs, kind, vary),
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from agents.losses import LOSSES
 from agents.machinery import discovery
-from agents.machinery.code_errors import RAISED, frames_in, is_signal, place_of, told
+from agents.machinery.code_errors import RAISED, frames_in, place_of, told
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -176,8 +176,6 @@ def _import(reference: str, name: str) -> tuple[ModuleType, dict[str, bytes]]:
             return module, _sources_of(module)
         return _import_file(path)
     except RAISED as error:
-        if is_signal(error):
-            raise
         frames = frames_in((reference, _module_name(path)), error)
         place = "".join(f" ({place_of(frame.f_code, line)})" for frame, line in frames[-1:])
         raise SimulatorError(

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.schema import Scenario
-from simulator.store.events import EventsFile
-from simulator.store.history import History, Keeper
+from simulator.store.recording import EventsFile, History, Keeper
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]

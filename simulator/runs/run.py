@@ -30,8 +30,7 @@ from simulator.scenario.cells import listing
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams
-from simulator.store.events import EventsFile, EventsWriter, require_pyarrow
-from simulator.store.history import Keeper
+from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
 from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simulator.engines.events import KINDS
 from simulator.errors import SimulatorError
 from simulator.problem.problem import Floats
-from simulator.store.events import COLUMNS, EventsFile, batches
+from simulator.store.recording import COLUMNS, EventsFile, batches
 from simulator.store.store import Store, Stored
 
 #: Rows about the receiver's end of a message.
@@ -113,12 +113,15 @@ class Recorded:
         times: Floats = self.stored.trace["time"].to_numpy()[self.stored.history.samples]
         return times
 
-    def moves(self, agent: int, events: pd.DataFrame, most: int) -> pd.DataFrame | None:
-        """Between which samples the agent's model moved most, and what it handled meanwhile."""
+    def moves(
+        self, agent: int, events: pd.DataFrame, window: Window, most: int
+    ) -> pd.DataFrame | None:
+        """Between which samples in a window its model moved most, and what it handled meanwhile."""
         if self.stored.history is None or len(self.stored.history.samples) < 2:
             return None
         times, models = self._sample_times(), self.stored.history.models[:, agent]
         moved = np.sqrt(np.sum(np.diff(models, axis=0) ** 2, axis=1))
+        moved[(times[:-1] < window.begin) | (times[1:] > window.end)] = 0.0
         handled = events[(events["kind"] == "handle") & (events["agent"] == agent)]
         rows = []
         for k in np.argsort(-moved, kind="stable")[:most].tolist():

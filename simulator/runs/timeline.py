@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from simulator.runs.story import Recorded, Window
-from simulator.store.drafts import replacing_file
+from simulator.store.whole_files import replacing_file
 
 #: Microseconds that a thing without length takes up, to be seen and to hold an arrow's end.
 INSTANT = 1.0

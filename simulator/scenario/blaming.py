@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from agents.machinery.code_errors import RAISED, CodeError, frames_in, is_signal, place_of, told
+from agents.machinery.code_errors import RAISED, CodeError, frames_in, place_of, told
 from agents.machinery.discovery import kind_of
 from simulator.errors import SimulatorError
 from simulator.scenario.kinds import BASES, Kinds
@@ -26,7 +26,7 @@ def blaming(plugins: Any) -> Iterator[None]:
     except CodeError as error:
         raise SimulatorError(str(error)) from error
     except RAISED as error:
-        message = None if plugins is None or is_signal(error) else _message(plugins.kinds, error)
+        message = None if plugins is None else _message(plugins.kinds, error)
         if message is None:
             raise
         raise SimulatorError(message) from error

@@ -8,6 +8,7 @@ nothing; ``results`` does that.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -16,7 +17,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -31,19 +31,19 @@ import simulator
 from simulator.errors import DamagedError, LayoutError, MissingError, StoreError
 from simulator.scenario.files import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.scenario.schema import Scenario
-from simulator.store.checked import (
+from simulator.store.recording import EVENTS, HISTORY, EventsFile, History
+from simulator.store.whole_files import (
     check_file,
     damaged,
     describe,
+    drafting,
     hash_of,
     patiently,
-    read_known,
-    regular_bytes,
+    reading,
+    replacing,
     sha256_of,
+    writing,
 )
-from simulator.store.drafts import drafting, replacing, shown_path, writing
-from simulator.store.events import EVENTS, EventsFile
-from simulator.store.history import HISTORY, History
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
@@ -61,8 +61,6 @@ INPUTS = "inputs"
 TRACE = "trace.csv"
 AGENTS = "agents.csv"
 MODELS = "models.npz"
-#: Of a file, in bytes.
-_LONGEST_NAME = 255
 _DEPENDENCIES = ("simpy", "numpy", "scipy", "networkx", "pandas", "numba", "pydantic")
 #: Draws figures into a folder.
 Draw = Callable[[Path], None]
@@ -123,9 +121,6 @@ class Store:
                 place = place.parent
             with tempfile.TemporaryFile(dir=place):
                 pass
-            for part in self.root.parts:  # one that is too long is refused, also if it is not there
-                with suppress(FileNotFoundError):
-                    (place / part).lstat()
 
     # --- writing ---
     def save(
@@ -159,7 +154,8 @@ class Store:
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
             if stored.history is not None:
-                _write_history(draft / HISTORY, stored.history)
+                history = {"samples": stored.history.samples, "models": stored.history.models}
+                np.savez(draft / HISTORY, allow_pickle=False, **history)
             if stored.events is not None:
                 shutil.copyfile(stored.events.path, draft / EVENTS)
             files = describe(draft)
@@ -272,11 +268,7 @@ class Store:
             raise damaged(folder / name, f"no arrays: {error}") from None
 
 
-def _write_history(path: Path, history: History) -> None:
-    np.savez(path, allow_pickle=False, samples=history.samples, models=history.models)
-
-
-# --- hashes and names ---------------------------------------------------------------------------
+# --- hashes and names -----------------------------------------------------------------------------
 def digest(scenario: Scenario) -> str:
     """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version."""
     return _digest(scenario, {path: sha256_of(path) for path in scenario_files(scenario)})
@@ -313,7 +305,7 @@ def place_in(root: Path, name: str, full_hash: str) -> Path:
     return root / f"{name}-{full_hash}"
 
 
-# --- the manifest -------------------------------------------------------------------------------
+# --- the manifest ---------------------------------------------------------------------------------
 def write_manifest(folder: Path, content: dict[str, Any]) -> None:
     """The last file of a folder: its presence means that the folder is complete.
 
@@ -328,7 +320,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest as it was written, by this or an earlier version of the program."""
     path = folder / MANIFEST
     try:
-        content = json.loads(regular_bytes(path))
+        with reading(path):
+            content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         raise damaged(path, "no JSON") from None
     if not isinstance(content, dict) or "schema_version" not in content:
@@ -337,7 +330,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if isinstance(layout, int) and not _OLDEST <= layout <= SCHEMA_VERSION:
         age = "a newer" if layout > SCHEMA_VERSION else "an early"
         raise LayoutError(
-            f"{shown_path(path)}: of {age} version of the program: it has layout {layout}, and "
+            f"{path}: of {age} version of the program: it has layout {layout}, and "
             f"this version reads {_OLDEST} to {SCHEMA_VERSION}; it stays as it is"
         )
     if content.pop("sha256", None) != hash_of(content):
@@ -367,10 +360,14 @@ def check_files(
 
 def read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
     """The content of a file, if it is what was written; one of which nothing is known is not."""
-    known = manifest["files"].get(name)
+    path, known = folder / name, manifest["files"].get(name)
     if known is None:
-        raise damaged(folder / name, f"{MANIFEST} does not know it")
-    return read_known(folder / name, known)
+        raise damaged(path, f"{MANIFEST} does not know it")
+    with reading(path):
+        content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != known["sha256"]:
+        raise damaged(path, "not as it was written")
+    return content
 
 
 def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
@@ -381,7 +378,7 @@ def _drawn(folder: Path, draw: Draw | None) -> dict[str, dict[str, Any]]:
     return {name: known for name, known in describe(folder).items() if name not in before}
 
 
-# --- what a run was made of ---------------------------------------------------------------------
+# --- what a run was made of -----------------------------------------------------------------------
 def input_names(scenario: Scenario) -> dict[Path, str]:
     """Names for copies of the scenario's files, below a result's folder, each its own.
 
@@ -393,19 +390,10 @@ def input_names(scenario: Scenario) -> dict[Path, str]:
         name, number = path.name, 1
         while name.casefold() in taken:
             number += 1
-            name = _numbered(path, number)
+            name = f"{path.stem}-{number}{path.suffix}"
         taken.add(name.casefold())
         names[path] = f"{INPUTS}/{name}"
     return names
-
-
-def _numbered(path: Path, number: int) -> str:
-    """A file's name with a number in it, cut where the file system would refuse it as too long."""
-    # Nothing asks for an ending of this length, which would leave no room.
-    stem, suffix = (path.stem, path.suffix) if len(path.suffix) < 20 else (path.name, "")
-    ending = f"-{number}{suffix}"
-    room = _LONGEST_NAME - len(os.fsencode(ending))
-    return os.fsencode(stem)[:room].decode(errors="ignore") + ending
 
 
 def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:

@@ -31,8 +31,8 @@ import pandas as pd
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given
 from simulator.scenario.messages import shown
-from simulator.store.drafts import replacing
 from simulator.store.store import Store
+from simulator.store.whole_files import replacing
 from simulator.sweeps.equal import equal_table
 from simulator.sweeps.knobs import COSTS, Tuning, tune
 from simulator.sweeps.plan import Plan, make_plan

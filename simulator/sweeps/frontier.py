@@ -15,8 +15,8 @@ import pandas as pd
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given
-from simulator.store.drafts import replacing
 from simulator.store.store import Store
+from simulator.store.whole_files import replacing
 from simulator.sweeps.comparison import GivenKnobs
 from simulator.sweeps.knobs import KnobPlan, plan_knobs, points_table
 from simulator.sweeps.plan import make_plan

@@ -19,8 +19,8 @@ from simulator.runs.scenarios import load_scenario
 from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
-from simulator.store.drafts import scratch
 from simulator.store.store import input_names
+from simulator.store.whole_files import scratch
 
 
 class Job(Protocol):

@@ -15,8 +15,8 @@ from simulator.scenario.living import Traced
 from simulator.scenario.messages import shown
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
-from simulator.store.checked import hash_of
 from simulator.store.store import digest
+from simulator.store.whole_files import hash_of
 from simulator.sweeps.request import (
     BUDGET_AN_AGENT,
     MOST_RUNS,

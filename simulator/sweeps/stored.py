@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import DamagedError
-from simulator.store.checked import damaged
 from simulator.store.store import check_files, read_file, read_manifest
+from simulator.store.whole_files import damaged
 from simulator.sweeps.comparison import Comparison
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.sweep import Sweep

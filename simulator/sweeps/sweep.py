@@ -18,8 +18,6 @@ import pandas as pd
 from simulator.errors import SimulatorError
 from simulator.scenario.choice import kind_of
 from simulator.scenario.messages import shown
-from simulator.store.checked import describe, hash_of
-from simulator.store.drafts import replacing
 from simulator.store.store import (
     RESULTS_VERSION,
     SCHEMA_VERSION,
@@ -28,6 +26,7 @@ from simulator.store.store import (
     software,
     write_manifest,
 )
+from simulator.store.whole_files import describe, hash_of, replacing
 from simulator.sweeps.jobs import require_travel, tied_here
 from simulator.sweeps.plan import Plan, common_metrics
 from simulator.sweeps.request import Request, as_file, label, read_request

@@ -9,6 +9,7 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,13 +22,14 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
-from simulator.store.drafts import sweep_up_scratch
+from simulator.shipped import install
+from simulator.store.whole_files import scratch
 from simulator.sweeps.jobs import Failed, Job, Outcome, execute, reason_for
 
 #: Each worker computes on one core; a numerical library that takes them all slows the others down.
@@ -79,6 +81,9 @@ class LocalCrew:
 
     def __init__(self, processes: int):
         self.slots = processes
+        #: Where workers work, which goes with them, also if they are killed.
+        self._scratch = ExitStack()
+        self._folder = str(self._scratch.enter_context(scratch()))
         self._pool = self._new_pool()
 
     def _new_pool(self) -> ProcessPoolExecutor:
@@ -86,6 +91,7 @@ class LocalCrew:
             max_workers=self.slots,
             mp_context=_PROCESSES,
             initializer=_prepare_worker,
+            initargs=(self._folder,),
         )
 
     def submit(self, job: Job) -> Future[Outcome]:
@@ -107,16 +113,16 @@ class LocalCrew:
         for process in list((self._pool._processes or {}).values()):
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        sweep_up_scratch()  # what they were working in
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self._pool.shutdown(wait=True)
-        else:
-            self._kill()
+        with self._scratch:
+            if kind is None:
+                self._pool.shutdown(wait=True)
+            else:
+                self._kill()
 
 
 @contextmanager
@@ -143,8 +149,9 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _prepare_worker() -> None:
-    """Leave Ctrl-C to the caller, and never outlive it, even if it is killed."""
+def _prepare_worker(folder: str) -> None:
+    """Leave Ctrl-C to the caller, and never outlive it, even if it is killed; work in a folder."""
+    tempfile.tempdir = folder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -167,7 +174,7 @@ class DaskCrew:
             from distributed import Client
         except ImportError:
             raise SimulatorError(
-                "--dask needs the package distributed: pip install 'murmuration[dask]'"
+                f"--dask needs the package distributed: {install('dask')}"
             ) from None
         _reach(address)
         try:

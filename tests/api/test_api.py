@@ -267,6 +267,14 @@ def test_the_package_shows_its_names():
 
 
 # --- progress -------------------------------------------------------------------------------------
+def test_numbers_of_agents_are_values_of_a_grid(tmp_path):
+    """A list of names is the value of one run, not of a grid."""
+    grid = {"task.agents": [5, 6]}
+    found = sweep(TINY, grid, seeds=1, jobs=1, out=tmp_path, figures=False, progress=False)
+    assert found.runs["task.agents"].tolist() == [5, 6]
+    assert (found.runs["status"] == "done").all()
+
+
 def test_a_callback_is_told_the_same_of_a_run_and_of_a_sweep(tmp_path):
     told: list[Progress] = []
     run(TINY, progress=told.append)

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator import shipped
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
-from simulator.store.store import Store
 from tests.conftest import ROOT
 from tests.processes import Command, nobody_reads
 
@@ -119,6 +119,24 @@ def test_json_and_quiet(tiny, here):
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "")
 
 
+def test_nothing_is_said_about_compiling_where_that_is_not_wanted(tiny, here, monkeypatch):
+    def ends(watch, *_):
+        watch.compiling = 9.0
+
+    monkeypatch.setattr("simulator.runs.stopwatch.Stopwatch.__exit__", ends)
+    for quiet in ("", "1"):
+        monkeypatch.setenv("MURMURATION_QUIET", quiet)
+        done = here("run", "tiny.yaml", "--no-figures", "--force", cwd=tiny)
+        assert ("compil" in done.stderr) == (not quiet)
+
+
+def test_what_is_missing_is_installed_from_where_we_are(monkeypatch, tmp_path):
+    """And never from a package of another's."""
+    assert shipped.install("report") == "pip install -e '.[report]'"
+    monkeypatch.setattr(shipped, "root", lambda: tmp_path)
+    assert shipped.install("report") == "pip install 'murmuration-sim[report]'"
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -211,90 +229,33 @@ def test_a_signal_that_a_library_turns_into_its_own_error_is_still_one(here, mon
     assert done.stderr == "terminated; nothing was written\n"
 
 
-class _Gone:
-    """Python swallows what is raised when an object goes."""
-
-    def __del__(self):
-        signal.raise_signal(signal.SIGINT)
-
-
-def _swallowed_in_a_finalizer() -> None:
-    _Gone()
-
-
-def _swallowed_by_whoever_catches_all() -> None:
-    with suppress(BaseException):
-        signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.parametrize(
-    "swallowed", [_swallowed_in_a_finalizer, _swallowed_by_whoever_catches_all]
-)
-def test_a_signal_that_is_swallowed_comes_again(here, monkeypatch, swallowed):
+def test_a_signal_that_is_swallowed_shows_at_the_end(here, monkeypatch):
     def going_on(**_):
-        swallowed()
-        time.sleep(30)  # much longer than a moment
+        with suppress(BaseException):
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(commands, "main", going_on)
-    begin = time.monotonic()
-    done = here("list")
-    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
-    assert time.monotonic() - begin < 20
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-    # Not even one is lost that comes, and is swallowed, at the very end.
-    monkeypatch.setattr(commands, "main", lambda **_: swallowed())
     done = here("list")
     assert done.returncode == 130
     assert done.stderr == "interrupted; the command had come to its end\n"
 
 
-def test_more_signals_do_not_disturb_who_is_clearing_away(here, monkeypatch):
-    cleared = []
-
+def _clearing_away_for_long() -> None:
     def clearing(**_):
         try:
             signal.raise_signal(signal.SIGINT)
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
-                signal.raise_signal(number)
-                time.sleep(0.05)  # time for those that come again by themselves
-                cleared.append(number)
+            signal.raise_signal(signal.SIGINT)
+            time.sleep(60)
 
-    monkeypatch.setattr(commands, "main", clearing)
-    done = here("list")
-    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")
-    assert len(cleared) == 3
+    commands.main = clearing
+
+
+def test_a_second_ctrl_c_ends_at_once(tiny):
+    assert Command("list", cwd=tiny, first=_clearing_away_for_long).ended(30) == (130, "")
 
 
 # --- where output goes ----------------------------------------------------------------------------
-@pytest.mark.parametrize("closed", [["stderr"], ["stdout"], ["stdin", "stdout", "stderr"]])
-def test_closed_streams_are_no_failure(tiny, here, monkeypatch, closed):
-    """Python has None in their place."""
-    for command in (["run"], ["sweep", "--set", "network.drop=0,0.1", "--jobs", 1]):
-        with monkeypatch.context() as patch:
-            for name in closed:
-                patch.setattr(sys, name, None)
-            done = here(*command, "tiny.yaml", "--no-figures", cwd=tiny)
-            for name in closed:
-                getattr(sys, name).close()
-        assert (done.returncode, done.stderr) == (0, "")
-        assert ("stdout" in closed) == (done.stdout == "")
-    assert len(list((tiny / "results").glob("*/manifest.json"))) == 2
-    assert len(list((tiny / "results").glob("sweeps/*/manifest.json"))) == 1
-
-
-def test_streams_that_are_closed_from_the_start(tiny):
-    def close() -> None:
-        for number in range(3):
-            os.close(number)
-
-    command = [sys.executable, "-m", "simulator", "run", "tiny.yaml", "--no-figures"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, cwd=tiny, env=environment, preexec_fn=close).returncode == 0
-    (folder,) = (tiny / "results").iterdir()
-    Store(tiny / "results").check(folder, None)
-
-
 @pytest.mark.parametrize("words", [["schema"], ["list"], ["--help"], ["run", "tiny.yaml"]])
 def test_a_pipe_that_nobody_reads_is_no_failed_run(tiny, here, words):
     """Exit code 1 would mean that, 2 a mistake; a shell has 141 for it."""

@@ -8,13 +8,16 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from matplotlib import rc_context
 from rich.console import Console
 
 from simulator import Result
 from simulator.cli.tables import Column, fitted, number
 from simulator.errors import DamagedError
+from simulator.figures.frontier import costs_axes, frontier_line, write_values
 from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
 from tests.damage import DAMAGE, flip
@@ -227,6 +230,42 @@ def test_long_keys_are_broken_at_dots():
     assert wrapped("availability.off.mean", 4) == "availability.off.mean"
     assert wrapped("a mean of 0.5 seconds", 0.5) == "a mean of\n0.5 seconds"
     assert wrapped("within a: 10 s (95 %)", 0.7) == "within a:\n10 s (95 %)"
+
+
+def points_of_a_side(costs: dict[str, tuple[float, float]], late: set[str]) -> pd.DataFrame:
+    """A frontier's points by their knob's values: communications and time."""
+    rows = []
+    for name, (sent, time) in costs.items():
+        row = {"knob": "network.retransmit_after", "given": name, "censored": int(name in late)}
+        for cost, value in (("communications", sent), ("time", time)):
+            ends = {f"{cost}_paired_low": value / 1.1, f"{cost}_paired_high": value * 1.1}
+            row |= {cost: value, **ends}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("width", [6.8, 3.3])
+def test_a_frontier_can_be_read(width):
+    """No value runs into another or leaves the panel; who did not get there stands at the edge."""
+    near = {f"{k} ms": (1e5 * (1 + 0.06 * k), 10 / (1 + 0.02 * k)) for k in range(12)}
+    points = points_of_a_side(near | {"never": (3e11, 2.0)}, late={"never"})
+    with rc_context(Look(width=width).style):
+        figure = Look(width=width).picture(3.0)
+        axis = figure.subplots()
+        costs_axes(axis, points, width)
+        write_values(figure, [frontier_line(axis, points, 0), frontier_line(axis, points, 1)])
+        figure.draw_without_rendering()
+    assert axis.get_xlim()[1] < 1e6
+    texts = [text for text in axis.texts if text.get_text()]
+    assert {"0 ms", "never"} <= {text.get_text() for text in texts}
+    boxes = [text.get_window_extent() for text in texts]
+    for row, box in enumerate(boxes):
+        assert not box.count_overlaps(boxes[:row])
+        assert axis.bbox.contains(box.x0, box.y0)
+        assert axis.bbox.contains(box.x1, box.y1)
+    arrows = [note for note in axis.texts if getattr(note, "arrow_patch", None) is not None]
+    assert len(arrows) == 2
+    assert all(axis.get_xlim()[0] < arrow.xy[0] < axis.get_xlim()[1] for arrow in arrows)
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sys
 import tracemalloc
 
@@ -17,8 +18,7 @@ from simulator.engines.reference import journal
 from simulator.errors import SimulatorError
 from simulator.runs.results import load_result, save_result
 from simulator.runs.story import Recorded, Window, contacts, fates
-from simulator.store.events import size_of
-from simulator.store.history import Keeper
+from simulator.store.recording import Keeper, size_of
 from simulator.store.store import Store, digest
 from tests.conftest import LINEAR, MEANS, build
 from tests.test_scenarios import FILES
@@ -214,7 +214,7 @@ def test_without_pyarrow_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(
-        SimulatorError, match=r"record.events: needs pyarrow.*murmuration\[events\]"
+        SimulatorError, match=r"record.events: needs pyarrow.*pip install .*\[events\]"
     ):
         recorded()
 
@@ -269,6 +269,31 @@ def test_the_story_of_an_agent(stored, here):
     assert table.loc[peer, "age"] == 12.0 - heard["sent_at"].max()
 
 
+def test_a_window_holds_for_moves_too(stored, here):
+    _, folder = stored
+    for begin, end in ((8, 11), (3.5, 4.2)):
+        told = here("inspect", folder, "--agent", "3", "--from", begin, "--until", end).stdout
+        spans = [tuple(map(float, span)) for span in re.findall(r" in ([\d.]+)–([\d.]+) s:", told)]
+        assert all(begin <= first < last <= end for first, last in spans)
+        assert bool(spans) == (end == 11)  # there is a sample every second
+
+
+def test_a_window_in_which_nothing_happens(stored, here):
+    for more in ([], ["--agent", "3"], ["--link", "3,4"]):
+        told = here("inspect", stored[1], *more, "--from", "100")
+        assert (told.returncode, told.stderr) == (0, "")
+    assert "nothing happened" in here("inspect", stored[1], "--from", "100").stdout
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "1e400", "-1", "x"])
+@pytest.mark.parametrize("command", ["inspect", "trace", "report"])
+def test_times_are_numbers_of_seconds(stored, here, command, value):
+    told = here(command, stored[1], "--from", value)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "--from" in told.stderr
+    assert value in told.stderr
+
+
 def test_the_story_of_a_link(stored, here):
     result, folder = stored
     told = here("inspect", folder, "--link", "3,4", "--from", "2", "--until", "9")
@@ -299,12 +324,15 @@ def test_all_agents_and_csv(stored, here, tmp_path):
 @pytest.mark.parametrize("window", [(), ("--from", "3", "--until", "8")], ids=["whole", "part"])
 def test_a_trace_for_perfetto(stored, here, tmp_path, window):
     result, folder = stored
-    assert here("trace", folder, "-o", tmp_path / "trace.json", *window).returncode == 0
+    folder = copy_of(folder, tmp_path)
+    told = here("trace", folder, *window)
+    assert told.returncode == 0
+    assert f"{folder / 'trace.json'}: " in told.stdout
 
     def refuse(word):
         raise AssertionError(f"{word} is no JSON")
 
-    text = (tmp_path / "trace.json").read_text(encoding="utf-8")
+    text = (folder / "trace.json").read_text(encoding="utf-8")
     entries = json.loads(text, parse_constant=refuse)["traceEvents"]
     begun = [e["id"] for e in entries if e["ph"] == "s"]
     ended = [e["id"] for e in entries if e["ph"] == "f"]

@@ -16,6 +16,7 @@ from simulator.engines.setup import prepare
 from simulator.report import animation
 from simulator.report import layout as layout_module
 from simulator.report import page as page_module
+from simulator.report.colours import colouring, reach_of
 from simulator.report.events import ARRIVED, LOST, Messages, read_batches, tell
 from simulator.report.histograms import _EDGES, age_law
 from simulator.report.layout import arrange
@@ -219,6 +220,16 @@ def test_layouts(monkeypatch):
     assert few.places.max() == 1
 
 
+def test_a_few_odd_values_do_not_take_all_the_colours(rng):
+    values = rng.normal(size=(5, 1000))
+    usual = reach_of(values)
+    values[:, :20] *= 1000
+    assert reach_of(values) < 1.5 * usual
+    errors = np.abs(values)
+    found = colouring("distance", "", np.arange(5.0), errors, log=True)
+    assert found["high"] < 5
+
+
 # --- what can go wrong --------------------------------------------------------------------------
 def one_line(answer, *words: str) -> None:
     assert answer.returncode == 2
@@ -242,7 +253,7 @@ def test_what_is_no_result_is_said_in_one_line(plain, tmp_path, here, monkeypatc
     one_line(here("animate", folder), "record: {models: true}")
     one_line(here("animate", folder, "-o", "x.mp4"), ".gif")
     monkeypatch.setattr(page_module, "find_spec", lambda name: None)
-    one_line(here("report", folder), "murmuration[report]")
+    one_line(here("report", folder), "pip install", "[report]")
     assert not (folder / "report.html").exists()
 
 
@@ -260,6 +271,7 @@ def test_run_makes_a_page_and_a_baseline_has_one(tmp_path, here):
                   "--set", "stop.time=1", "--no-figures", cwd=tmp_path)  # fmt: skip
     assert answer.returncode == 0, answer.stderr
     (page,) = tmp_path.glob("results/*/report.html")
+    assert str(page.relative_to(tmp_path)) in answer.stdout
     assert "nobody sends anything" in page.read_text()
 
 
@@ -351,6 +363,19 @@ def test_the_charts_hold_the_trace(evil_page, evil):
     delay, law = evil_page.chart("delay")
     assert sum(delay["y"]) == pytest.approx(1)
     assert sum(law["y"]) == pytest.approx(1)
+
+
+def test_ticks_of_logarithmic_axes_are_round_at_any_zoom(evil_page):
+    evil_page.chart("delay")
+    chart = "document.querySelector('#p0 [data-chart=delay]')"
+    for low, high in ((-3, 2), (-1.2, 0.1), (0, 0.2), (-12, 6)):
+        evil_page(f"Plotly.relayout({chart}, {{'xaxis.range': [{low}, {high}]}})")
+        ticks = np.array(evil_page(f"{chart}._fullLayout.xaxis.tickvals"))
+        assert 3 <= len(ticks) <= 10
+        assert ((ticks >= 0.99 * 10**low) & (ticks <= 1.01 * 10**high)).all()
+        first = ticks / 10.0 ** np.floor(np.log10(ticks) + 1e-9)
+        np.testing.assert_allclose(first * 10, np.round(first * 10), rtol=1e-6)
+    evil_page(f"Plotly.relayout({chart}, {{'xaxis.autorange': true}})")
 
 
 def test_the_slider_changes_the_colours(evil_page, evil):
@@ -464,6 +489,17 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     assert cells.all_inner_texts() == order
     assert opened.complaints == []
     page.close()
+    bounds = compare(path, limit_time="0.1 s", **options)
+    opened = Opened(browser, write_page([bounds.folder], tmp_path / "bounds.html"))
+    (line,) = opened.chart("map")
+    np.testing.assert_allclose(line["x"], 0.1)
+    assert line["y"] == ["async", "sync"]
+    drawn = opened("document.querySelector('#p0 [data-chart=map]').data[0]")
+    assert drawn["marker"]["symbol"] == 2 * ["triangle-right-open"]
+    assert drawn["text"] == 2 * ["≥ 0.1"]
+    assert drawn["error_x"]["array"] == [None, None]
+    assert opened.complaints == []
+    opened.page.close()
     damaged = swept.folder / "summary.csv"
     damaged.write_text(damaged.read_text()[:-5])
     with pytest.raises(Exception, match=r"summary\.csv: damaged"):

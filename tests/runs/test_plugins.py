@@ -217,7 +217,6 @@ BAD = {
     "from agents.rules.admm import CollaborativeADMM": "it defines no class with a kind",
     "import nothing_like_this": "ModuleNotFoundError",
     "import sys\nsys.exit(0)": "cannot be imported (mine.py:2): SystemExit: 0",
-    "\nraise KeyboardInterrupt": "cannot be imported (mine.py:2): KeyboardInterrupt",
     "def": "SyntaxError",
     PARTS["head"]: "Mine must implement absorb, solve",
     MINE.replace('"mine"', '"mp"'): "'mp' is the name of a built-in one",
@@ -440,12 +439,6 @@ def test_prepare_is_checked_too(plugin):
         )
 
 
-def test_prepare_cannot_interrupt_the_program(plugin):
-    path = plugin(MINE + "\n    def prepare(s, start):\n        raise KeyboardInterrupt\n")
-    with pytest.raises(SimulatorError, match=r"prepare failed \(mine\.py:21\): KeyboardInterrupt$"):
-        mine(path)
-
-
 def test_what_only_the_compiler_sees(plugin, here, tmp_path: Path):
     """A message of one line with the rule, the function and the line; exit code 2."""
     path = plugin(spoilt("solve", "s.models[i, 0] = float.fromhex('0x1')"))
@@ -530,7 +523,6 @@ BAD_DRAW = "it must give as many finite numbers from 0 as it is asked for, here 
 #: A line of docs/examples/own_kinds.py, what is there instead, who fails, how far from there, why.
 OTHERS = [
     (MADE, EXIT, "graph ring_lattice: build", 0, "SystemExit: 0"),
-    (MADE, "raise KeyboardInterrupt", "graph ring_lattice: build", 0, "KeyboardInterrupt"),
     (FITS, "raise ValueError('p')\n", "graph ring_lattice: problems", 0, "ValueError: p"),
     (
         FITS,
@@ -547,7 +539,6 @@ OTHERS = [
         "it must return a list of (key, mess",
     ),
     (DRAW, EXIT, "law weibull: draw", 0, "SystemExit: 0"),
-    (DRAW, "raise KeyboardInterrupt", "law weibull: draw", 0, "KeyboardInterrupt"),
     (DRAW, "raise ValueError('v')", "law weibull: draw", 0, "ValueError: v"),
     (DRAW, "return -np.ones(size)", "law weibull: draw", -2, f"{BAD_DRAW}array([-1., -1."),
     (DRAW, "return np.full(size, np.inf)", "law weibull: draw", -2, f"{BAD_DRAW}array([inf"),

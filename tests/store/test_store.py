@@ -18,15 +18,13 @@ from click.testing import CliRunner
 
 from simulator import sweep
 from simulator.cli.commands import commands
-from simulator.errors import DamagedError, MissingError, StoreError, StoreWarning
+from simulator.errors import DamagedError, StoreError, StoreWarning
 from simulator.runs.results import load_result, save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
-from simulator.store import drafts
 from simulator.store import store as store_module
-from simulator.store.checked import read_checked, write_checked
-from simulator.store.drafts import DRAFT, locked_folder, replacing, replacing_file, sweep_up
 from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
+from simulator.store.whole_files import DRAFT, replacing, replacing_file
 from simulator.sweeps.jobs import Done, pack
 from simulator.sweeps.work import Run, unfinished
 from tests.conftest import MEANS, ROOT, build
@@ -86,26 +84,6 @@ def test_files_of_the_same_name_stay_apart(twins: Path):
     folder = save_result(store, here, full_hash=digest(scenario), wall_time=0.0)
     names = sorted(path.name.casefold() for path in (folder / "inputs").iterdir())
     assert names == ["file-2.txt", "file-3.txt", "file.txt"]
-    again = load_scenario(folder / "scenario.yaml")
-    assert digest(again) == digest(scenario)
-    pd.testing.assert_frame_equal(run(again).trace, here.trace)
-
-
-@pytest.mark.parametrize("name", ["x" * 251 + ".csv", "é" * 125 + "x.txt", "x." + "y" * 253])
-def test_names_as_long_as_they_may_be_stay_apart(tmp_path: Path, name: str):
-    """A number must not make them longer; what is cut is whole letters."""
-    assert len(name.encode()) == 255
-    for folder, text in (("a", "0 1\n1 2\n"), ("b", "0.5\n"), ("c", "0.1\n0.2\n")):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / name).write_text(text)
-    text = TWINS.replace("file.txt", name).replace("FILE.txt", name)
-    (tmp_path / "twins.yaml").write_text(text)
-    scenario = load_scenario(tmp_path / "twins.yaml")
-    here, store = run(scenario), Store(tmp_path / "results")
-    folder = save_result(store, here, full_hash=digest(scenario), wall_time=0.0)
-    names = [path.name for path in (folder / "inputs").iterdir()]
-    assert len(names) == 3
-    assert all(len(each.encode()) > 250 and "\ufffd" not in each for each in names)
     again = load_scenario(folder / "scenario.yaml")
     assert digest(again) == digest(scenario)
     pd.testing.assert_frame_equal(run(again).trace, here.trace)
@@ -264,59 +242,22 @@ def test_runs_of_one_sweep_whose_hashes_begin_alike(tmp_path: Path, monkeypatch)
     pd.testing.assert_frame_equal(again.runs, result.runs)
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_file_of_its_own(tmp_path: Path, damage: str):
-    path = tmp_path / "tables" / "one.csv"
-    write_checked(path, "a,b\n1,2\n" * 20, "abc")
-    assert read_checked(path, "abc") == "a,b\n1,2\n" * 20
-    with pytest.raises(DamagedError):
-        read_checked(path, "abd")
-    DAMAGE[damage](path)
-    with pytest.raises(MissingError if damage == "missing" else DamagedError):
-        read_checked(path, "abc")
-    write_checked(path, "new", "abc")
-    assert read_checked(path, "abc") == "new"
-
-
 # --- drafts -------------------------------------------------------------------------------------
-def _hold(parent: str, prefix: str, ready, kill) -> None:
-    """Another process with a draft, which it holds until it is killed."""
-    with locked_folder(Path(parent), prefix) as folder:
-        (folder / "new").mkdir()
-        (folder / "new" / "half").write_text("half")
-        ready.set()
-        kill.wait()
-
-
-def test_a_draft_is_removed_when_its_process_is_gone_and_not_before(tmp_path: Path):
-    context = multiprocessing.get_context("fork")
-    ready, kill = context.Event(), context.Event()
-    process = context.Process(target=_hold, args=(str(tmp_path), DRAFT, ready, kill))
-    process.start()
-    ready.wait()
-    sweep_up(tmp_path, DRAFT)
-    (draft,) = tmp_path.iterdir()
-    assert (draft / "new" / "half").exists()
-    process.kill()
-    process.join()
-    sweep_up(tmp_path, DRAFT)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_folders_that_look_like_drafts(tmp_path: Path):
-    """Of no process, of one that cannot be, a file, a link: empty or old ones go, others stay."""
-    (tmp_path / ".draft-99999999999999999999-x").mkdir()
-    recent, old = tmp_path / ".draft-1-recent", tmp_path / ".draft-2-old"
-    for folder in (recent, old):
-        folder.mkdir()
-        (folder / "file").write_text("")
-    os.utime(old, (0, time.time() - 48 * 3600))
-    (tmp_path / ".draft-file").write_text("")
-    (tmp_path / ".draft-link").symlink_to(recent)
+def test_drafts_that_a_kill_left_behind_go_after_a_week(tmp_path: Path):
+    """If no file in them has changed for so long; others may be another process's."""
+    now, day = time.time(), 24 * 3600.0
+    for name, ages in (("old", (9, 8)), ("recent", (6, 9)), ("at-work", (9, 1))):
+        draft = tmp_path / f"{DRAFT}{name}"
+        (draft / "new").mkdir(parents=True)
+        for file, age in zip(("one", "two"), ages, strict=True):
+            (draft / "new" / file).write_text("half")
+            os.utime(draft / "new" / file, (now, now - age * day))
+        for folder in (draft / "new", draft):
+            os.utime(folder, (now, now - 9 * day))
     with replacing_file(tmp_path / "done") as draft:
         draft.write_text("done")
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {"done", ".draft-1-recent", ".draft-file", ".draft-link"}
+    assert left == {"done", f"{DRAFT}recent", f"{DRAFT}at-work"}
 
 
 def test_a_draft_that_fails_leaves_nothing(tmp_path: Path):
@@ -367,18 +308,3 @@ def test_the_store_builds_no_problems_and_draws_nothing():
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.stdout == "[] False\n", done.stderr
-
-
-def test_a_signal_while_a_draft_is_cleared_away_leaves_nothing(tmp_path, monkeypatch):
-    remove, interruptions = drafts._remove, [KeyboardInterrupt()]
-
-    def interrupted(folder):
-        next(folder.iterdir()).unlink()  # half of it
-        if interruptions:
-            raise interruptions.pop()
-        remove(folder)
-
-    monkeypatch.setattr(drafts, "_remove", interrupted)
-    with pytest.raises(KeyboardInterrupt), locked_folder(tmp_path, DRAFT) as work:
-        (work / "draft").touch()
-    assert not list(tmp_path.iterdir())

@@ -4,7 +4,7 @@
 const CONFIG = {
   displaylogo: false,
   responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
+  modeBarButtons: [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
 };
 const drawn = new Set();
 const waiting = new Set();
@@ -65,7 +65,7 @@ class Chart {
       this.node.dataset.drawn = "";
       drawn.add(this);
       this.listeners.forEach(([event, listener]) => this.node.on(event, listener));
-      this.node.on("plotly_afterplot", () => this.placeCursor());
+      this.node.on("plotly_afterplot", () => { this.placeTicks(); this.placeCursor(); });
     }
   }
 
@@ -76,6 +76,19 @@ class Chart {
 
   on(event, listener) {
     this.listeners.push([event, listener]);
+  }
+
+  /** Round numbers along logarithmic axes, whatever part of them is in view. */
+  placeTicks() {
+    const change = {};
+    for (const name of ["xaxis", "yaxis"]) {
+      const axis = this.node._fullLayout[name];
+      if (axis?.type !== "log") continue;
+      const ticks = logTicks(Math.min(...axis.range), Math.max(...axis.range), axis._length < 260 ? 4 : 7);
+      if (String(ticks) === String(axis.tickvals)) continue;
+      Object.assign(change, {[`${name}.tickvals`]: ticks, [`${name}.ticktext`]: ticks.map(tickText)});
+    }
+    if (Object.keys(change).length) Plotly.relayout(this.node, change);
   }
 
   /** A line across at x, which costs no drawing. */
@@ -107,8 +120,6 @@ function layoutOf(colours, x, y, more = {}) {
     tickcolor: colours.grid,
     automargin: true,
     exponentformat: "power",
-    // On a phone the 2 and 5 between powers of ten would run into those.
-    ...(given.type === "log" ? {nticks: innerWidth < 600 ? 3 : 6} : {}),
     ...(typeof given === "string" ? {title: {text: given, standoff: 8}} : given),
   });
   return {
@@ -117,13 +128,40 @@ function layoutOf(colours, x, y, more = {}) {
     font: {family: "system-ui, sans-serif", size: 12.5, color: colours.ink},
     hoverlabel: {bgcolor: colours.card, bordercolor: colours.faint, font: {color: colours.ink}},
     margin: {l: 62, r: 12, t: 26, b: 48},
-    legend: {orientation: "h", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}},
+    legend: {orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}},
     hovermode: "closest",
-    modebar: {bgcolor: "rgba(0,0,0,0)", color: colours.grid, activecolor: colours.faint, orientation: "v"},
+    modebar: {bgcolor: "rgba(0,0,0,0)", color: colours.grid, activecolor: colours.faint},
     xaxis: axis(x),
     yaxis: axis(y),
     ...more,
   };
+}
+
+/** Ticks between two powers of ten: three round numbers at least, and about so many at most. */
+function logTicks(low, high, most) {
+  const every = Math.max(1, Math.ceil((high - low) / most));
+  for (const steps of [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 5, 7]]) {
+    const ticks = [];
+    for (let power = Math.floor(low); power <= high; power += every) ticks.push(...steps.map((step) => step * 10 ** power));
+    const inside = ticks.filter((tick) => tick >= 10 ** low * 0.999 && tick <= 10 ** high * 1.001);
+    if (inside.length > 2) return inside;
+  }
+  const size = 10 ** Math.floor(Math.log10((10 ** high - 10 ** low) / 2));
+  const count = Math.floor((10 ** high - 10 ** low) / size);
+  const step = size * (count > 10 ? 5 : count > 4 ? 2 : 1);
+  const first = Math.ceil(10 ** low / step);
+  return Array.from({length: Math.floor(10 ** high / step) - first + 1}, (_, i) => (first + i) * step);
+}
+
+/** A tick's number: 0.01, 200, 30k, 1.5M or a power of ten. */
+function tickText(value) {
+  const power = Math.floor(Math.log10(value) + 1e-9);
+  if (power < -4 || power > 8) {
+    const digit = Number((value / 10 ** power).toPrecision(3));
+    return `${digit === 1 ? "" : `${digit}·`}10<sup>${String(power).replace("-", "−")}</sup>`;
+  }
+  const [size, unit] = power >= 6 ? [1e6, "M"] : power >= 4 ? [1e3, "k"] : [1, ""];
+  return `${Number((value / size).toPrecision(6))}${unit}`;
 }
 
 /** A long title on two lines. */
@@ -209,7 +247,7 @@ function errorCharts(section, metrics, {lines, levels = () => ({}), samples = nu
   };
   const charts = nodes.map((node, i) => new Chart(node, make(Object.keys(AXES)[i])));
   const again = () => charts.forEach((chart) => chart.refresh());
-  const logY = ticker("logarithmic", logs.y, (on) => { logs.y = on; again(); });
+  const logY = ticker("log y", logs.y, (on) => { logs.y = on; again(); });
   section.querySelector(".controls").append(
     chooser("metric", metrics.map((each) => each.label), (i) => {
       metric = metrics[i];
@@ -218,7 +256,7 @@ function errorCharts(section, metrics, {lines, levels = () => ({}), samples = nu
       again();
     }),
     logY,
-    ticker("logarithmic axis", logs.x, (on) => { logs.x = on; again(); }),
+    ticker("log x", logs.x, (on) => { logs.x = on; again(); }),
   );
   link(charts, samples, seek);
   return charts;
@@ -233,7 +271,7 @@ function link(charts, samples, seek) {
     chart.on("plotly_relayout", (change) => {
       if (busy || !other.ready) return;
       const same = {};
-      for (const [key, value] of Object.entries(change)) if (key.startsWith("yaxis.")) same[key] = value;
+      for (const [key, value] of Object.entries(change)) if (/^yaxis\.(auto)?range/.test(key)) same[key] = value;
       if (change["xaxis.autorange"]) same["xaxis.autorange"] = true;
       const range = ["xaxis.range[0]", "xaxis.range[1]"].map((key) => change[key]);
       if (samples && range.every((x) => x !== undefined)) {

@@ -93,7 +93,10 @@ function showMap(section, sweep) {
   new Chart(node, (colours) => {
     const [x, y] = axesOf();
     const cells = cellsOf(sweep, measure, x, y, fixed.chosen, measure.ratio ? other : null);
-    return (y ? heatMap : overOne)(colours, measure, cells, x, y);
+    const beside = !y && !ordered(x);
+    node.style.height = beside ? `${90 + 46 * x.values.length}px` : "";
+    const {data, layout} = (y ? heatMap : beside ? sideBySide : overOne)(colours, measure, cells, x, y);
+    return {data, layout: {...layout, height: node.clientHeight}};
   });
 }
 
@@ -102,24 +105,50 @@ const category = (axis) => ({
   categoryarray: axis.values.map(forPlotly), showgrid: false,
 });
 
-/** A measure over one key, with its interval. */
-function overOne(colours, measure, cells, axis) {
+/** Have values an order?  Numbers have, perhaps with a unit. */
+const ordered = (axis) => axis.values.every((value) => /^[-+.\d]/.test(value));
+
+/** Points with their intervals along x or y; what is only a bound is an open arrow that says so. */
+function pointsOf(colours, measure, cells, axis, along, arrows) {
   cells.sort((a, b) => a.x - b.x);
-  const line = {
-    // A line only where the values have an order: numbers, perhaps with a unit.
-    type: "scatter", mode: axis.values.every((value) => /^[-+.\d]/.test(value)) ? "lines+markers" : "markers",
-    x: cells.map((cell) => forPlotly(axis.values[cell.x])), y: cells.map((cell) => cell.value),
-    error_y: {
-      type: "data", symmetric: false, thickness: 1.2,
-      array: cells.map((cell) => cell.high - cell.value), arrayminus: cells.map((cell) => cell.value - cell.low),
-    },
-    line: {color: colours.lines[0]}, marker: {size: 8},
+  const bars = (end) => cells.map((cell) => (cell.bound ? null : Math.abs(cell[end] - cell.value)));
+  return {
+    type: "scatter",
+    [along === "x" ? "y" : "x"]: cells.map((cell) => forPlotly(axis.values[cell.x])),
+    [along]: cells.map((cell) => cell.value),
+    [`error_${along}`]: {type: "data", symmetric: false, thickness: 1.2, array: bars("high"), arrayminus: bars("low")},
+    text: cells.map((cell) => `${cell.bound} ${shown(Number(cell.value.toPrecision(3)))}`.trim()),
+    line: {color: colours.lines[0]},
+    marker: {size: 9, symbol: cells.map((cell) => arrows[cell.bound] ?? "circle")},
     hovertext: cells.map((cell) => cellText(measure, cell).map(forPlotly).join("<br>")), hovertemplate: "%{hovertext}<extra></extra>",
   };
+}
+
+/** The axis of a measure: logarithmic where its values are far apart. */
+function measureAxis(measure, cells) {
   const log = cells.every((cell) => cell.value > 0) && (measure.ratio || spread(cells) > 10);
+  return {title: {text: titled(measure.label), standoff: 8}, type: log ? "log" : "linear"};
+}
+
+/** A measure over one key whose values have an order. */
+function overOne(colours, measure, cells, axis) {
+  const arrows = {"≥": "triangle-up-open", "≤": "triangle-down-open"};
+  const line = {...pointsOf(colours, measure, cells, axis, "y", arrows), mode: "lines+markers"};
   const one = {type: "line", xref: "paper", x0: 0, x1: 1, y0: 1, y1: 1, line: {color: colours.faint, dash: "dot"}};
-  const y = {title: {text: titled(measure.label), standoff: 8}, type: log ? "log" : "linear"};
-  return {data: [line], layout: layoutOf(colours, category(axis), y, {shapes: measure.ratio ? [one] : []})};
+  return {data: [line], layout: layoutOf(colours, category(axis), measureAxis(measure, cells), {shapes: measure.ratio ? [one] : []})};
+}
+
+/** A measure of a few categories, such as the sides of a comparison: a row each, with its number. */
+function sideBySide(colours, measure, cells, axis) {
+  const arrows = {"≥": "triangle-right-open", "≤": "triangle-left-open"};
+  const points = {...pointsOf(colours, measure, cells, axis, "x", arrows), mode: "markers+text", textposition: "top center", cliponaxis: false};
+  const rows = {...category(axis), title: {text: ""}, range: [axis.values.length - 0.5, -0.6], autorange: false};
+  const {title, ...across} = measureAxis(measure, cells);
+  const lines = measure.ratio ? [{type: "line", yref: "paper", y0: 0, y1: 1, x0: 1, x1: 1, line: {color: colours.faint, dash: "dot"}}] : [];
+  return {
+    data: [points],
+    layout: layoutOf(colours, {...across, title: {text: forPlotly(measure.label), standoff: 8}}, rows, {shapes: lines}),
+  };
 }
 
 function spread(cells) {
@@ -175,24 +204,57 @@ function showFrontier(section, sweep) {
   const others = sweep.axes.filter(({key}) => key in codes && ![sweep.vary, "knob", "value"].includes(key));
   const fixed = fixing(section.querySelector(".controls"), others, () => node.chart.refresh());
   const side = sweep.axes.find(({key}) => key === sweep.vary);
+  const values = Array.from({length: rows}, (_, row) => forPlotly(String((columns.given ?? columns.value)[row])));
+  const late = (row) => columns.censored[row] > 0;
+  const exact = Array.from({length: rows}, (_, row) => row).filter((row) => !late(row));
+  const near = (one, other) => ["time", "communications"].every((cost) => Math.abs(Math.log(columns[cost][one] / columns[cost][other])) < 0.06);
+  /** The values of some rows as labels; rows in one place share theirs. */
+  const shared = (chosen) => {
+    const labels = chosen.map((row) => values[row]);
+    for (let i = 0, from = 0; i < chosen.length; i++) {
+      if (i + 1 < chosen.length && near(chosen[from], chosen[i + 1])) labels[i] = "";
+      else {
+        if (from < i) labels[i] = `${values[chosen[from]]} … ${values[chosen[i]]}`;
+        from = i + 1;
+      }
+    }
+    return labels;
+  };
+  // What did not get to the target stands at the edge, where its point is beyond.
+  const ranges = Object.fromEntries(["communications", "time"].map((cost) => {
+    const powers = (exact.length ? exact : [...columns[cost].keys()]).map((row) => Math.log10(columns[cost][row]));
+    const [low, high] = [Math.min(...powers), Math.max(...powers)];
+    return [cost, [low - 0.1 - 0.05 * (high - low), high + 0.1 + 0.1 * (high - low)]];
+  }));
   new Chart(node, (colours) => {
-    const data = side.values.map((name, number) => {
+    const data = side.values.flatMap((name, number) => {
       const own = Array.from({length: rows}, (_, row) => row).filter((row) => codes[sweep.vary][row] === number
         && [...fixed.chosen].every(([key, i]) => codes[key][row] === i));
-      const bars = (cost, sign) => own.map((row) => Math.abs(columns[`${cost}_paired_${sign}`][row] - columns[cost][row]));
-      const error = (cost) => ({type: "data", symmetric: false, array: bars(cost, "high"), arrayminus: bars(cost, "low"), thickness: 1, width: 0});
-      return {
-        type: "scatter", mode: "lines+markers+text", name: forPlotly(`${name}: ${columns.knob[own[0]] ?? ""}`),
-        x: own.map((row) => columns.communications[row]), y: own.map((row) => columns.time[row]),
-        text: own.map((row) => forPlotly(String(columns.value[row]))), textposition: "top right", textfont: {size: 11},
-        error_x: error("communications"), error_y: error("time"),
-        line: {color: colours.lines[number], dash: DASHES[number]}, marker: {size: 8},
-        hovertemplate: "%{text}: %{y:.4g} s, %{x:,.0f} communications<extra>%{fullData.name}</extra>",
-      };
+      const points = (chosen, text, more) => ({
+        type: "scatter", name: forPlotly(`${name}: ${columns.knob[own[0]] ?? ""}`), cliponaxis: false, text,
+        x: chosen.map((row) => Math.min(columns.communications[row], 10 ** ranges.communications[1])),
+        y: chosen.map((row) => Math.min(columns.time[row], 10 ** ranges.time[1])),
+        textposition: "top right", textfont: {size: 11}, line: {color: colours.lines[number], dash: DASHES[number]},
+        hovertext: chosen.map((row) => `${values[row]}: ${late(row) ? "at least " : ""}${shown(columns.time[row])} s, ${shown(columns.communications[row])} communications`),
+        hovertemplate: "%{hovertext}<extra>%{fullData.name}</extra>",
+        ...more,
+      });
+      const bars = (rows, cost, sign) => rows.map((row) => Math.abs(columns[`${cost}_paired_${sign}`][row] - columns[cost][row]));
+      const error = (rows, cost) => ({type: "data", symmetric: false, array: bars(rows, cost, "high"), arrayminus: bars(rows, cost, "low"), thickness: 1, width: 0});
+      const [there, beyond] = [own.filter((row) => !late(row)), own.filter(late)];
+      return [
+        points(there, shared(there), {mode: "lines+markers+text", marker: {size: 8}, error_x: error(there, "communications"), error_y: error(there, "time")}),
+        points(beyond, beyond.map((row) => values[row]), {mode: "markers+text", marker: {size: 12, symbol: "triangle-ne-open", color: colours.lines[number]}, showlegend: false}),
+      ];
     });
     return {
       data,
-      layout: layoutOf(colours, {title: {text: "communications to target", standoff: 8}, type: "log"}, {title: {text: "time to target (s)", standoff: 8}, type: "log"}, {showlegend: true}),
+      layout: layoutOf(
+        colours,
+        {title: {text: "communications to target", standoff: 8}, type: "log", range: ranges.communications},
+        {title: {text: "time to target (s)", standoff: 8}, type: "log", range: ranges.time},
+        {showlegend: true},
+      ),
     };
   });
 }

@@ -1,6 +1,7 @@
-"""events.parquet: written in chunks while a run goes on, read as a table or in pieces.
+"""What a run records besides: its events (events.parquet) and its models (history.npz).
 
-pyarrow is an optional extra, and imported only where there are events.
+Events are written in chunks while the run goes on, and read as a table or in pieces.  pyarrow is an
+optional extra, and imported only where there are events.
 """
 
 from __future__ import annotations
@@ -9,20 +10,29 @@ import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from simulator.engines.events import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
-from simulator.store.checked import damaged
-from simulator.store.drafts import scratch
+from simulator.shipped import install
+from simulator.store.whole_files import damaged, scratch
+
+if TYPE_CHECKING:
+    from simulator.problem.problem import Floats
 
 EVENTS = "events.parquet"
+HISTORY = "history.npz"
 #: The columns in their order, and how they are packed; pyarrow's defaults take six times as long.
 COLUMNS = ("time", "kind", "agent", "peer", "message", "what", "answers", "bytes", "sent_at")
+#: Bytes of models that are kept at most.
+MOST_BYTES = 256_000_000
+
 _WORDS = {"kind": KINDS, "what": WHAT}
 _PACKING = {
     **dict.fromkeys(("agent", "peer", "message", "answers", "bytes"), "DELTA_BINARY_PACKED"),
@@ -30,14 +40,14 @@ _PACKING = {
 }
 
 
+# --- events ---------------------------------------------------------------------------------------
 def require_pyarrow() -> None:
     """Raise unless events can be written and read here."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError:
         raise SimulatorError(
-            "record.events: needs pyarrow, which comes with the extra events: "
-            "pip install 'murmuration[events]'"
+            f"record.events: needs pyarrow, which is not installed: {install('events')}"
         ) from None
 
 
@@ -159,3 +169,50 @@ def size_of(path: Path) -> int:
     import pyarrow.parquet as pq
 
     return int(pq.read_metadata(os.fspath(path)).num_rows)
+
+
+# --- models ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class History:
+    """Models (k, n, p), and the rows of trace.csv (k) at which they were the agents'."""
+
+    samples: NDArray[np.int64]
+    models: Floats
+    #: What was left out, in words; empty if nothing was.
+    note: str = ""
+
+
+class Keeper:
+    """Collects the models of a run, sample by sample."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES):
+        self._most = most_bytes
+        #: By the number of the sample: every ``_step``-th, and the last one.
+        self._kept: dict[int, Floats] = {}
+        self._count, self._step = 0, 1
+
+    def add(self, models: Floats) -> None:
+        """The models of the next sample."""
+        if (self._count - 1) % self._step:
+            del self._kept[self._count - 1]
+        self._kept[self._count] = models.copy()
+        self._count += 1
+        while len(self._kept) > 3 and len(self._kept) * models.nbytes > self._most:
+            self._step *= 2
+            last = self._count - 1
+            self._kept = {k: m for k, m in self._kept.items() if k % self._step == 0 or k == last}
+
+    def halve(self) -> None:
+        """The run has forgotten every other sample, beginning with the second."""
+        self._kept = {k // 2: m for k, m in self._kept.items() if k % 2 == 0}
+        self._count, self._step = (self._count + 1) // 2, max(1, self._step // 2)
+
+    def history(self) -> History:
+        """All that was kept."""
+        note = ""
+        if self._step > 1:
+            note = (
+                f"record.models: the models of every {self._step}th sample are kept, and of the "
+                f"last: those of all {self._count} would have more than {self._most / 1e6:g} MB"
+            )
+        return History(np.array([*self._kept]), np.stack([*self._kept.values()]), note)
