@@ -1,131 +1,26 @@
-"""A loss with the data of a run's agents: its formulas, gradients and proximal steps.
+"""A loss with the data of a run's agents: gradients and proximal steps.
 
-What a loss states is compiled for each by itself; the steps of ``agents.proximal`` reach it
-through pointers and are compiled once for all losses.
+The steps of ``agents.proximal`` reach what the loss states (``agents.machinery.formulas``)
+through pointers.
 """
 
 from __future__ import annotations
 
-import math
 from collections import namedtuple
 from functools import cache
-from numbers import Real
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents import proximal
-from agents.losses.loss import curvatures, design
-from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, told
-from agents.parameters import numbers_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agents.losses.loss import Loss
+from agents.machinery import compiling
+from agents.machinery.formulas import Formulas, LossError
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
-class LossError(CodeError):
-    """A loss that fails: the message names the loss, the formula and its line."""
-
-
-# --- formulas -------------------------------------------------------------------------------------
-class Formulas:
-    """A loss's value, slope and bend, from Python and, through pointers, from compiled code."""
-
-    def __init__(self, loss: Loss):
-        self.loss, self._functions = loss, _formulas_of(type(loss))
-        self._constants = np.array([*loss.constants.values(), 0.0])
-        numbers = {"C": len(self._constants)}
-        self._record = self._functions.layout.record(numbers, {"constants": self._constants})
-        self.address = int(self._record.ctypes.data)
-
-    def each(self, label: str, s: Floats, y: Floats, out: Floats) -> None:
-        """out ← values, slopes or bends of each prediction s and target y."""
-        if not compiling.JIT:
-            self._functions.functions[label](self.loss, s, y, out)
-        else:
-            places = s.ctypes.data, y.ctypes.data, out.ctypes.data
-            pointer = self.pointer(label)
-            if compiling.call(pointer, self.address, len(s), *places) == compiling.FAILED:
-                raise self.fault(label, s, y) or self._failed(label, "in compiled code only")
-        if not code_cache.is_ours(type(self.loss)) and np.isnan(out).any():
-            fault = self.fault(label, s, y)
-            if fault is not None:
-                raise fault
-
-    def pointer(self, label: str) -> int:
-        """Of values, slopes or bends."""
-        try:
-            return self._functions.address(label, getattr(self.loss, _FORMULAS[label]))
-        except compiling.CompilationError as error:
-            fault = self.fault(label, np.zeros(1), np.ones(1))
-            if fault is None:
-                raise
-            raise fault from error
-
-    def fault(self, label: str, s: Floats, y: Floats) -> LossError | None:
-        """What a formula gets wrong with one of these: in plain Python, which says where."""
-        formula: Any = getattr(type(self.loss), _FORMULAS[label])
-        for given in zip(s.tolist(), y.tolist(), strict=True):
-            where = f" for the prediction {given[0]:g} and the target {given[1]:g}"
-            try:
-                answer = formula(self.loss, *given)
-                if not isinstance(answer, Real):
-                    raise TypeError(f"it must give a number, got {type(answer).__name__}")
-            except RAISED as error:
-                lines = [line for _, line in frames_in((formula.__module__,), error)]
-                return self._failed(label, told(error), where, *lines[-1:])
-            if math.isnan(answer) and np.isfinite(given).all():
-                return self._failed(label, "it gives NaN", where)
-        return None
-
-    def _failed(self, label: str, why: str, where: str = "", line: int | None = None) -> LossError:
-        formula = getattr(type(self.loss), _FORMULAS[label])
-        return LossError(failed(f"loss {self.loss.kind}", formula, why, where, line))
-
-
-#: What the compiled forms are called, and the functions of a loss that they apply to arrays.
-_FORMULAS = {"values": "value", "slopes": "slope", "bends": "bend"}
-
-
-@cache
-def _formulas_of(loss: type[Loss]) -> compiling.Functions:
-    """The formulas of a loss's class, ready to be compiled."""
-    kind, wrap = str(loss.model_fields["kind"].default), compiling.wrap_for(loss)
-    fields = list(numbers_of(loss))
-    parameters = ", ".join([*(f"s.constants[{k}]" for k in range(len(fields))), "0.0"])
-    pairs = "floats(k, i), floats(a, i), floats(b, i)"
-
-    def each(name: str) -> Callable[..., Any]:
-        return wrap(compiling.bind(_each, name, formula=wrap(getattr(loss, name))))
-
-    return compiling.Functions(
-        f"loss_{kind}",
-        compiling.Layout({"C": int}, {"constants": (float, ("C",))}),
-        {label: each(name) for label, name in _FORMULAS.items()},
-        {label: f"f_{label}(Constants({parameters}), {pairs})" for label in _FORMULAS},
-        code_cache.source_of(loss),
-        {"Constants": namedtuple("Constants", [*fields, "end"])},
-    )
-
-
-def formula(c: Any, s: float, y: float) -> float:
-    """ℓ, or one of its derivatives; ``bind`` puts the loss's own in the place of this name."""
-    raise NotImplementedError
-
-
-def _each(c: Any, s: Floats, y: Floats, out: Floats) -> None:
-    for k in range(len(out)):
-        out[k] = formula(c, s[k], y[k])
-
-
-# --- data -----------------------------------------------------------------------------------------
 class Data(NamedTuple):
     """All agents' points, end to end, in the form that proximal steps and gradients need."""
 
@@ -171,8 +66,8 @@ class Attached:
 
     def __init__(
         self,
-        loss: Loss,
-        X: Floats | None,
+        loss: Any,
+        X: Floats,
         y: Floats,
         offsets: Indices,
         a: Floats | None = None,
@@ -181,7 +76,7 @@ class Attached:
         *,
         clip: float = 0.0,
     ):
-        points, offsets = design(X, y), offsets.astype(np.int64)
+        points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
         n, p = len(offsets) - 1, points.shape[1]
         given: dict[str, Any] = {"points": points, "targets": np.ascontiguousarray(y, dtype=float)}
         given |= {"p": p, "offsets": offsets, "steps": gradient_steps, "clip": clip}
@@ -309,9 +204,9 @@ def _filled(given: dict[str, Any], n: int, p: int, points: int) -> tuple[dict[st
     return numbers, arrays
 
 
-def _step_lengths(loss: Loss, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
+def _step_lengths(loss: Any, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
     """1/(a + b·Lip), Lip the Lipschitz constant of ∇L_i; 0 where the loss has kinks."""
     if loss.curvature is None:
         return np.zeros(len(a))
-    scale = a + b * curvatures(loss, X, np.empty(0), offsets)
+    scale = a + b * loss.curvatures(X, offsets)
     return np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

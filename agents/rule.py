@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.losses.loss import Loss, curvatures
+from agents.losses.loss import Loss, design
 from agents.parameters import Collaborative, Strict, TradeOff
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ class Start:
 
     def curvatures(self) -> Floats:
         """Lipschitz constants of the gradients of the agents' smooth losses, (n,)."""
-        return curvatures(self.loss, self.X, self.y, self.offsets)
+        return self.loss.curvatures(design(self.X, self.y), self.offsets)
 
     def sum_over_links(self, values: Floats) -> Floats:
         """Σ over each agent's links, (n, …)."""
@@ -203,7 +203,7 @@ class Rule:
 
 
 # --- what a rule may call ------------------------------------------------------------------------
-# These are what runs without compilation; agents.machinery.compiling has the compiled forms.
+# These are what runs without compilation; agents.running has the compiled forms.
 def prox(s: Any, i: int, v: Floats, theta: Floats) -> bool:
     """θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), as ``Start.proximal`` has set it up.
 

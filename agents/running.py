@@ -1,19 +1,24 @@
 """A rule at work: its state over all agents of a run, and its four functions ready to be called."""
+# mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
 import copy
 import ctypes
 import traceback
+from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType
 from typing import Any, cast
 
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
+from agents import rule as rules
 from agents.attached import Attached
+from agents.losses.loss import design
 from agents.machinery import code_cache, compiling
 from agents.machinery.code_errors import (
     RAISED,
@@ -23,6 +28,7 @@ from agents.machinery.code_errors import (
     read_only,
     told,
 )
+from agents.machinery.intrinsics import invoke, next_double
 from agents.parameters import numbers_of
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
@@ -45,6 +51,42 @@ _COMMON_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
 RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "loss", "stream"})
 
 
+# --- what rules call, in compiled code ------------------------------------------------------------
+#: How a state refers to its loss and to its random numbers.
+LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))
+Stream = namedtuple("Stream", ("function", "state"))
+
+
+@overload(rules.prox)
+def _prox(s: Any, i: Any, v: Any, theta: Any) -> Any:
+    def compiled(s: Any, i: Any, v: Any, theta: Any) -> Any:
+        verdict = invoke(s.loss.prox, s.loss.data, i, 0, v.ctypes.data, theta.ctypes.data)
+        if verdict == compiling.FAILED:
+            raise RuntimeError("the loss's proximal step failed")
+        return verdict == compiling.FINE
+
+    return compiled
+
+
+@overload(rules.gradient)
+def _gradient(s: Any, i: Any, theta: Any, out: Any) -> Any:
+    def compiled(s: Any, i: Any, theta: Any, out: Any) -> Any:
+        verdict = invoke(s.loss.gradient, s.loss.data, i, 0, theta.ctypes.data, out.ctypes.data)
+        if verdict == compiling.FAILED:
+            raise RuntimeError("the loss's gradient failed")
+
+    return compiled
+
+
+@overload(rules.uniform)
+def _uniform(s: Any) -> Any:
+    def compiled(s: Any) -> Any:
+        return next_double(s.stream.function, s.stream.state)
+
+    return compiled
+
+
+# --- the functions of a rule ----------------------------------------------------------------------
 class RuleError(CodeError):
     """A rule that fails: the message names the rule, the function, the agent and the time."""
 
@@ -81,7 +123,12 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     elif rule.vectors == 1:
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
     return compiling.Functions(
-        f"rule_{rule.kind}", layout, functions, bodies, code_cache.source_of(rule)
+        f"rule_{rule.kind}",
+        layout,
+        functions,
+        bodies,
+        code_cache.source_of(rule),
+        {"Loss": LossPointers, "Stream": Stream},
     )
 
 
@@ -155,7 +202,7 @@ class RunningRule:
         if start.steps is None and not start.slopes:
             return None
         a, b, gradient_steps = start.steps or (None, None, 0)
-        data = start.X, start.y, start.offsets
+        data = design(start.X, start.y), start.y, start.offsets
         return Attached(start.loss, *data, a, b, gradient_steps, clip=start.clip)
 
     def _connect(self) -> None:
@@ -282,7 +329,7 @@ class RunningRule:
         except RAISED as error:
             raise self.failure(name, error, where) from error
 
-    # --- a plugin's first steps -----------------------------------------------------------------
+    # --- a plugin's first steps -------------------------------------------------------------------
     def _try(self) -> None:
         """Call each function once as plain Python, on copies: compiled code would not complain."""
         state, rng = self.state, copy.deepcopy(self._rng)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from agents.parameters import NonNegative, Positive, Share, Strict
 from simulator.errors import ScenarioError
 from simulator.scenario.files import Source, read_scenario_text
-from simulator.scenario.messages import Mistake, mistakes
+from simulator.scenario.mistakes import Mistake, mistakes
 from simulator.scenario.yaml_positions import read_yaml
 
 DEFAULT_FILE = Path(__file__).parent / "choices.yaml"

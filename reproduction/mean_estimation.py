@@ -28,7 +28,7 @@ from reproduction.experiment import (
     with_interval,
 )
 from reproduction.problems import moons
-from simulator.figures.agents import moon_panels
+from simulator.figures.run_figures import moon_panels
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams

@@ -28,7 +28,7 @@ from reproduction.experiment import (
     trace,
 )
 from reproduction.problems import neighbours, separators
-from simulator.figures.agents import targets_and_links
+from simulator.figures.run_figures import targets_and_links
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
 from simulator.scenario.schema import Scenario

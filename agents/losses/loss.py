@@ -86,7 +86,7 @@ class Loss(Strict):
         n = len(offsets) - 1
         if ridge == 0.0:
             self._require_one_minimiser(design(X, y), offsets)
-        data = Attached(self, X, y, offsets, np.full(n, ridge), np.ones(n))
+        data = Attached(self, design(X, y), y, offsets, np.full(n, ridge), np.ones(n))
         data.data.dual[:] = 0.0  # from θ = 0: other duals lie as far away as the ridge is small
         models = np.zeros((n, data.data.p))
         unfinished = data.prox_all(np.zeros(data.data.p), models)
@@ -134,7 +134,7 @@ class Loss(Strict):
         return self._each("bends", s, y)
 
     def _each(self, label: str, s: Floats, y: Floats) -> Floats:
-        from agents.attached import Formulas
+        from agents.machinery.formulas import Formulas
 
         s, y = (np.ascontiguousarray(array, dtype=float) for array in (s, y))
         out = np.empty(len(s))
@@ -150,6 +150,13 @@ class Loss(Strict):
         points = design(X, y)
         gradient: Floats = self.slopes(points @ theta, y) @ points
         return gradient
+
+    def curvatures(self, X: Floats, offsets: Indices) -> Floats:
+        """Lipschitz constants of the gradients of agents' smooth losses: κ λ_max(X_iᵀX_i), (n,)."""
+        assert self.curvature is not None
+        ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        squares = [np.linalg.norm(X[i:j], 2) ** 2 if j > i else 0.0 for i, j in ranges]
+        return np.array([self.curvature * square for square in squares])
 
     def fit(self, X: Floats | None, y: Floats, ridge: float, p: int) -> Floats:
         """The solitary model of one agent, (p,)."""
@@ -201,15 +208,3 @@ class Kinked(Loss):
             "grams": np.concatenate([*grams, np.empty(0)]),
             "gram_offsets": np.concatenate([[0], np.cumsum(small**2)]).astype(np.int64),
         }
-
-
-def curvatures(loss: Loss, X: Floats | None, y: Floats, offsets: Indices) -> Floats:
-    """Lip of each agent's smooth loss, the Lipschitz constant of ∇L_i: κ λ_max(X_iᵀX_i), (n,)."""
-    assert loss.curvature is not None
-    points = design(X, y)
-    return np.array(
-        [
-            loss.curvature * np.linalg.norm(points[low:high], 2) ** 2 if high > low else 0.0
-            for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        ]
-    )

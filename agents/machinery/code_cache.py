@@ -12,15 +12,13 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import MAGIC_NUMBER
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
-
-import numba
-from numba import config  # type: ignore[attr-defined, unused-ignore]
 
 #: Check every index in the engines and the built-in rules; plugins' are always checked.
 CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
@@ -28,31 +26,38 @@ CHECKED = os.environ.get("MURMURATION_CHECK_BOUNDS", "") not in ("", "0")
 #: Folders of compiled code to keep, and seconds for which one that was used may still be in use.
 KEPT, IN_USE = 60, 24 * 3600.0
 
-#: The sources that all compiled code depends on, below the folder of the packages.
-_COMMON = (
-    "agents/box.py",
-    "agents/machinery/*.py",
-    "agents/rule.py",
-    "agents/proximal.py",
-    "agents/attached.py",
-    "agents/losses/loss.py",
-    "simulator/engines/events.py",
-    "simulator/engines/watch.py",
-    "simulator/engines/reference/steps.py",
-    "simulator/engines/compiled/**/*.py",
-)
-#: What other modules' code depends on, by module: a plugin's files.
-SOURCES: dict[str, bytes] = {}
+#: What code depends on besides what is in ``agents``, by the name of its module or of a package
+#: around it: the folder of its sources, or their content.
+_SOURCES: dict[str, Path | bytes] = {}
+
+
+def register_sources(name: str, sources: Path | bytes) -> None:
+    """Say what compiled code of a module, or of the modules of a package, is made of."""
+    _SOURCES[name] = sources
+
+
+def _registered(module: str) -> bytes:
+    """What was registered for a module and the packages around it."""
+    names = accumulate(module.split("."), "{}.{}".format)
+    sources = [_SOURCES[name] for name in names if name in _SOURCES]
+    return b"".join(_content_of(s) if isinstance(s, Path) else s for s in sources)
+
+
+@cache
+def _content_of(folder: Path) -> bytes:
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()
 
 
 @cache
 def _common() -> bytes:
-    digest = hashlib.sha256(MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]))
-    root = Path(__file__).resolve().parents[2]
-    for pattern in _COMMON:
-        for path in sorted(root.glob(pattern)):
-            digest.update(path.read_bytes())
-    return digest.digest()
+    """What all compiled code depends on."""
+    import numba
+
+    ours = _content_of(Path(__file__).resolve().parents[1])
+    return MAGIC_NUMBER + numba.__version__.encode() + bytes([CHECKED]) + ours
 
 
 def is_ours(thing: type) -> bool:
@@ -70,10 +75,10 @@ def source_of(thing: type) -> bytes:
 
 
 def _own_source_of(thing: type) -> bytes:
-    module, name = thing.__module__, f"{thing.__module__}.{thing.__qualname__}"
-    if module in SOURCES:
-        return name.encode() + SOURCES[module]
-    file = getattr(sys.modules.get(module), "__file__", None)
+    name, registered = f"{thing.__module__}.{thing.__qualname__}", _registered(thing.__module__)
+    if registered:
+        return name.encode() + registered
+    file = getattr(sys.modules.get(thing.__module__), "__file__", None)
     return name.encode() + (_typed_in(thing) if file is None else Path(file).read_bytes())
 
 
@@ -120,8 +125,13 @@ def _cache_root() -> Path:
     return folder
 
 
+def folder_of(function: Callable[..., Any]) -> Path:
+    """Where the compiled code of a function is kept."""
+    return cache_folder(_registered(function.__module__))
+
+
 @cache
-def cache_folder(content: bytes = b"") -> Path:
+def cache_folder(content: bytes) -> Path:
     """Where code compiled from our sources and ``content`` is kept; old folders are removed."""
     root = _cache_root()
     folder = root / hashlib.sha256(_common() + content).hexdigest()[:20]
@@ -155,6 +165,8 @@ def _used(path: Path) -> float:
 @contextmanager
 def cached_in(folder: Path) -> Iterator[None]:
     """What is compiled meanwhile is kept in this folder."""
+    from numba import config  # type: ignore[attr-defined, unused-ignore]
+
     settings: Any = config
     before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
     try:

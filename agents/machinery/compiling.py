@@ -33,13 +33,18 @@ from typing import Any, cast
 import numpy as np
 from numba import cfunc, config, njit, types  # type: ignore[attr-defined, unused-ignore]
 from numba.core.errors import NumbaError, NumbaWarning
-from numba.extending import overload
 from numpy.typing import NDArray
 
-from agents import rule
-from agents.machinery.code_cache import CHECKED, cache_folder, cached_in, is_ours, source_of
+from agents.machinery.code_cache import (
+    CHECKED,
+    cache_folder,
+    cached_in,
+    folder_of,
+    is_ours,
+    source_of,
+)
 from agents.machinery.code_errors import CodeError, code_of, place_of
-from agents.machinery.intrinsics import array_at, invoke, next_double
+from agents.machinery.intrinsics import array_at, invoke
 
 #: Is anything compiled at all?
 JIT: bool = not config.DISABLE_JIT  # type: ignore[attr-defined, unused-ignore]
@@ -85,7 +90,7 @@ def entry(function: Callable[..., Any]) -> Any:
     """A compiled function that Python calls; what it compiles to is kept."""
     if not JIT:
         return function
-    with cached_in(cache_folder()):
+    with cached_in(folder_of(function)):
         return njit(cache=True, boundscheck=CHECKED, **_NO_ADDRESS)(function)
 
 
@@ -111,7 +116,7 @@ floats = kernel(_floats) if JIT else as_array
 def address_of(function: Callable[..., int], folder: Path | None = None) -> int:
     """The address of a function int64 × 5 → int64, which is compiled when it is first asked for."""
     if function not in _pointers:
-        with cached_in(folder or cache_folder()):
+        with cached_in(folder or folder_of(function)):
             _pointers[function] = cfunc(types.int64(*[types.int64] * 5), cache=True)(function)
     return int(_pointers[function].address)
 
@@ -134,40 +139,6 @@ def direct(function: Any, arguments: int) -> Any:
     signature = (types.int64,) * arguments
     function.compile(signature)
     return function.overloads[signature].entry_point
-
-
-#: How a state refers to its loss and to its random numbers.
-LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))
-Stream = namedtuple("Stream", ("function", "state"))
-
-
-@overload(rule.prox)
-def _prox(s: Any, i: Any, v: Any, theta: Any) -> Any:
-    def compiled(s: Any, i: Any, v: Any, theta: Any) -> Any:
-        verdict = invoke(s.loss.prox, s.loss.data, i, 0, v.ctypes.data, theta.ctypes.data)
-        if verdict == FAILED:
-            raise RuntimeError("the loss's proximal step failed")
-        return verdict == FINE
-
-    return compiled
-
-
-@overload(rule.gradient)
-def _gradient(s: Any, i: Any, theta: Any, out: Any) -> Any:
-    def compiled(s: Any, i: Any, theta: Any, out: Any) -> Any:
-        verdict = invoke(s.loss.gradient, s.loss.data, i, 0, theta.ctypes.data, out.ctypes.data)
-        if verdict == FAILED:
-            raise RuntimeError("the loss's gradient failed")
-
-    return compiled
-
-
-@overload(rule.uniform)
-def _uniform(s: Any) -> Any:
-    def compiled(s: Any) -> Any:
-        return next_double(s.stream.function, s.stream.state)
-
-    return compiled
 
 
 # --- states ---------------------------------------------------------------------------------------
@@ -287,8 +258,6 @@ class Functions:
         module.__dict__.update(
             State=self.state,
             RECORD=layout.dtype,
-            Loss=LossPointers,
-            Stream=Stream,
             **{f"f_{label}": function for label, function in functions.items()},
             **(more or {}),
         )

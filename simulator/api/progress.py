@@ -12,7 +12,7 @@ from typing import Any
 from simulator.errors import SimulatorError
 from simulator.runs.result import Row
 from simulator.runs.run import Progress as OnSample
-from simulator.scenario.messages import shown
+from simulator.scenario.mistakes import shown
 from simulator.scenario.schema import Scenario
 from simulator.sweeps.work import Progress as OnChange
 

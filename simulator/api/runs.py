@@ -17,12 +17,11 @@ from simulator.problem import build
 from simulator.problem import problem as problems
 from simulator.runs import result as base
 from simulator.runs import run as running
-from simulator.runs.given import ScenarioLike, path_of
 from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
 from simulator.runs.results import load_result, open_result, save_result
-from simulator.runs.scenarios import load_scenario
-from simulator.runs.stopwatch import Stopwatch
+from simulator.runs.run import Stopwatch
+from simulator.runs.scenarios import ScenarioLike, load_scenario, path_of
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.work import Run, unfinished
@@ -57,7 +56,7 @@ class Problem(Shown, problems.Problem):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The graph, with the solitary models (and the true ones) on it."""
-        from simulator.figures.agents import layout, model_panels
+        from simulator.figures.run_figures import layout, model_panels
 
         if layout(self) is None:
             return
@@ -96,7 +95,7 @@ class Result(Shown, base.Result):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The error, and the agents."""
-        from simulator.figures.run import run_pictures
+        from simulator.figures.run_figures import run_pictures
 
         return run_pictures(self, look)
 
@@ -137,7 +136,7 @@ def run(
     with run_progress(loaded, progress) as show, Stopwatch() as watch:
         result = running.run(loaded, progress=show)
     if kept is not None:
-        from simulator.figures.run import draw_run
+        from simulator.figures.run_figures import draw_run
 
         save_result(
             kept.store,

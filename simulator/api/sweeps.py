@@ -14,10 +14,10 @@ import pandas as pd
 from simulator.api.progress import Wanted, sweep_progress
 from simulator.api.showing import Shown, of
 from simulator.errors import SimulatorError
-from simulator.runs.given import ScenarioLike, path_of, source_of, with_files
 from simulator.runs.plugins import Given, Plugins
+from simulator.runs.scenarios import ScenarioLike, path_of, source_of, with_files
 from simulator.scenario.files import scenario_values
-from simulator.scenario.messages import shown
+from simulator.scenario.mistakes import shown
 from simulator.scenario.schema import Scenario
 from simulator.store.store import Store
 from simulator.sweeps import comparison as comparisons
@@ -66,7 +66,7 @@ class Sweep(_Loaded, sweeps.Sweep):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Curves, and a heat map over two keys."""
-        from simulator.figures.sweep import sweep_pictures
+        from simulator.figures.sweep_figures import sweep_pictures
 
         return sweep_pictures(self, look)
 
@@ -86,7 +86,7 @@ class Comparison(_Loaded, comparisons.Comparison):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Curves, speed-ups or a phase diagram; and what was tried where a side was tuned."""
-        from simulator.figures.comparison import comparison_pictures
+        from simulator.figures.comparison_figures import comparison_pictures
 
         return comparison_pictures(self, look)
 
@@ -104,7 +104,7 @@ class Frontier(_Loaded, frontiers.Frontier):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """Time against communications."""
-        from simulator.figures.frontier import frontier_pictures
+        from simulator.figures.frontier_figures import frontier_pictures
 
         return frontier_pictures(self, look)
 
@@ -144,7 +144,7 @@ def sweep(
     computed = work(make_plan(replace(request, max_runs=max_runs), loaded))
     draw: Any = None
     if figures:
-        from simulator.figures.sweep import draw_sweep as draw
+        from simulator.figures.sweep_figures import draw_sweep as draw
     return _shown(Sweep, sweeps.write_sweep(computed, store, draw))
 
 
@@ -190,7 +190,7 @@ def compare(
     computed, request, tuning = compute_comparison(request, loaded, store, work)
     draw: Any = None
     if figures:
-        from simulator.figures.comparison import draw_comparison as draw
+        from simulator.figures.comparison_figures import draw_comparison as draw
     written = comparisons.write_comparison(computed, request, store, tuning, draw)
     return _shown(Comparison, written)
 
@@ -235,7 +235,7 @@ def frontier(
     computed = work(planned.plan)
     draw: Any = None
     if figures:
-        from simulator.figures.frontier import draw_frontier as draw
+        from simulator.figures.frontier_figures import draw_frontier as draw
     return _shown(Frontier, frontiers.write_frontier(computed, planned, request, store, draw))
 
 

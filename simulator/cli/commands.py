@@ -12,8 +12,7 @@ import click
 
 from simulator import __version__
 from simulator.cli import options
-from simulator.cli.examples import example_command
-from simulator.cli.inspect import inspect_command, trace_command
+from simulator.cli.event_commands import inspect_command, trace_command
 from simulator.cli.options import (
     figure_options,
     hush,
@@ -23,8 +22,13 @@ from simulator.cli.options import (
     set_option,
 )
 from simulator.cli.plugin_test import test_command
-from simulator.cli.report import animate_command, report_command
-from simulator.cli.stored import draw_command, list_command, show_command
+from simulator.cli.result_commands import (
+    animate_command,
+    draw_command,
+    list_command,
+    report_command,
+    show_command,
+)
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
@@ -52,17 +56,19 @@ def commands(debug: bool) -> None:
     options.debugging = debug
 
 
-commands.add_command(sweep_command)
-commands.add_command(compare_command)
-commands.add_command(report_command)
-commands.add_command(animate_command)
-commands.add_command(example_command)
-commands.add_command(list_command)
-commands.add_command(show_command)
-commands.add_command(draw_command)
-commands.add_command(inspect_command)
-commands.add_command(trace_command)
-commands.add_command(test_command)
+for _command in (
+    sweep_command,
+    compare_command,
+    list_command,
+    show_command,
+    draw_command,
+    report_command,
+    animate_command,
+    inspect_command,
+    trace_command,
+    test_command,
+):
+    commands.add_command(_command)
 
 
 @commands.command("run")
@@ -100,8 +106,7 @@ def run_command(
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
     from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import run
-    from simulator.runs.stopwatch import Stopwatch
+    from simulator.runs.run import Stopwatch, run
     from simulator.store.store import Store
     from simulator.sweeps.work import Run, noting, unfinished
 
@@ -153,7 +158,7 @@ def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
     look = look_of(**options)
 
     def draw(result: Result, folder: Path) -> None:
-        from simulator.figures.run import draw_run
+        from simulator.figures.run_figures import draw_run
 
         draw_run(result, folder, look)
 
@@ -251,3 +256,36 @@ def _load(
             raise ScenarioError("--seed and --set seed=… are the same; give one")
         overrides["seed"] = seed
     return load_scenario(file, overrides, plugins=plugins)
+
+
+@commands.command("example")
+@click.argument("name", required=False)
+def example_command(name: str | None) -> None:
+    """List the scenarios that come with the program, or print one of them.
+
+    \b
+    Examples:
+      python -m simulator example
+      python -m simulator example moons > moons.yaml
+    """
+    from simulator.errors import SimulatorError
+    from simulator.scenario.mistakes import did_you_mean
+    from simulator.shipped import example, examples, story
+
+    known = examples()
+    if name is None:
+        wide = max(map(len, known)) + 2
+        for each, path in known.items():
+            click.echo(_folded(each, story(path), wide))
+        return
+    wanted = known.get(name.removeprefix("scenarios/").removesuffix(".yaml"))
+    if wanted is None:
+        hint = did_you_mean(name, known)
+        raise SimulatorError(f"example {name}: not shipped;{hint} allowed: {', '.join(known)}")
+    click.echo(example(wanted), nl=False)
+
+
+def _folded(name: str, text: str, wide: int) -> str:
+    """A name and a text beside it, in lines of 80 columns."""
+    lines = click.wrap_text(text, 80 - wide).splitlines() or [""]
+    return "\n".join(f"{name if k == 0 else '':<{wide}}{line}" for k, line in enumerate(lines))

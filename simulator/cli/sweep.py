@@ -101,7 +101,7 @@ def sweep_command(
     with noting(RESUMED):
         draw: Any = None
         if work.look is not None:
-            from simulator.figures.sweep import draw_sweep  # Matplotlib
+            from simulator.figures.sweep_figures import draw_sweep  # Matplotlib
 
             draw = partial(draw_sweep, look=work.look)
         result = write_sweep(computed, work.store, draw)
@@ -233,7 +233,7 @@ def _compare(work: _Work, request: Request) -> int:
     with noting(RESUMED):
         draw: Any = None
         if work.look is not None:
-            from simulator.figures.comparison import draw_comparison  # Matplotlib
+            from simulator.figures.comparison_figures import draw_comparison  # Matplotlib
 
             draw = partial(draw_comparison, look=work.look)
         result = write_comparison(computed, request, work.store, tuning, draw)
@@ -258,7 +258,7 @@ def _frontier(work: _Work, request: Request, knobs: dict[str, dict[str, list[Any
     with noting(RESUMED):
         draw: Any = None
         if work.look is not None:
-            from simulator.figures.frontier import draw_frontier  # Matplotlib
+            from simulator.figures.frontier_figures import draw_frontier  # Matplotlib
 
             draw = partial(draw_frontier, look=work.look)
         result = write_frontier(computed, planned, request, work.store, draw)

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from simulator.cli.tables import Column, fitted, is_terminal, number, terminal
+from simulator.cli.terminal import Column, fitted, is_terminal, number, terminal
 from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.frontier import Frontier

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from simulator.conformance.subjects import Subject
 from simulator.errors import SimulatorError
-from simulator.scenario.blaming import blaming
+from simulator.scenario.kinds import blaming
 
 OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
 

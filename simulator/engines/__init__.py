@@ -8,3 +8,9 @@
 ``compiled``    the same events in Numba, on flat arrays
 ==============  ===============================================================================
 """
+
+from pathlib import Path
+
+from agents.machinery.code_cache import register_sources
+
+register_sources(__name__, Path(__file__).resolve().parent)

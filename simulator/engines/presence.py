@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
+from simulator.scenario.availability import OnOff, Traced, read_trace
 from simulator.scenario.cells import listing
 from simulator.scenario.laws import Law
-from simulator.scenario.living import OnOff, Traced, read_trace
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 

@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from simulator.errors import SimulatorError
-from simulator.figures.run import BLUE, STYLE
-from simulator.report.colours import model_values, reach_of
-from simulator.report.layout import arrange
-from simulator.report.sources import find
+from simulator.figures.style import BLUE, STYLE
+from simulator.report.network_view import arrange, model_values, reach_of
+from simulator.report.parts import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
 from simulator.runs.results import open_result

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from simulator import __version__
 from simulator.errors import SimulatorError
-from simulator.report.html import Html, fill, safe, static
-from simulator.report.packing import to_json
-from simulator.report.run import Item, run_item
-from simulator.report.sources import Source, find
-from simulator.report.sweep import sweep_item
+from simulator.report.parts import Html, Source, fill, find, safe, static, to_json
+from simulator.report.run_page import Item, run_item
+from simulator.report.sweep_page import sweep_item
 from simulator.runs.plugins import Given
 from simulator.runs.results import open_result
 from simulator.shipped import install

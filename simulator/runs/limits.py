@@ -1,7 +1,7 @@
 """Runs that would never end, or not fit into memory: refused before their first event.
 
-What a scenario's file shows is refused by ``scenario.py``; here is what needs the graph and the
-agents' own rates.  A run that merely takes hours is the user's to wait for, or to interrupt.
+One guard of memory, and one of work: how many events the engine has to make at least.  A run that
+merely takes hours is the user's to wait for, or to interrupt.
 """
 
 from __future__ import annotations
@@ -14,41 +14,50 @@ from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
-from simulator.scenario.consistency import longest_round, stands_still
-from simulator.scenario.living import OnOff
+from simulator.problem.problem import Floats
+from simulator.scenario.availability import OnOff
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES
 
 #: Bytes of a message on its way beside its numbers; of SimPy's agents and their links.
 _MESSAGE = {"simpy": 600, "compiled": 100}
 _AGENT, _LINK = 2500, 400
-#: Three days of the compiled engine at its fastest.
-MOST_EVENTS = 10**12
+#: Three days of the compiled engine at its fastest; and where a metric may end the run sooner, what
+#: leaves the clock some bits to advance by.
+MOST_EVENTS, MOST_EVENTS_TO_TARGET = 10**12, 10**15
 
 
 def check_run(setup: Setup) -> None:
     """Raise ScenarioError for a run that cannot end or does not fit."""
-    if setup.scenario.engine == "simpy":
-        agents, links = len(setup.rates), len(setup.neighbours)
-        what = f"{agents:,} agents with {links // 2:,} links (engine: compiled needs far less)"
-        require_memory(agents * _AGENT + links * _LINK * setup.rule.vectors, what)
-    if setup.scenario.algorithm.mode == "async":
-        _clocks_advance(setup)
-        _messages_fit(setup)
-    samples = _expected_samples(setup)
-    if samples > MOST_SAMPLES:
-        raise too_many_samples(setup.scenario, f"some {samples:.3g}")
-    if setup.scenario.stop.metric is None:
-        _ends_some_day("send", "messages", _least_communications(setup))
-        _ends_some_day("see agents come and go", "times", _expected_switches(setup))
+    agents, links, messages = len(setup.rates), len(setup.neighbours), _messages_under_way(setup)
+    scenario = setup.scenario
+    needed = messages * (setup.message_bytes - scenario.network.header + _MESSAGE[scenario.engine])
+    what = f"{agents:,} agents with {links // 2:,} links"
+    if scenario.engine == "simpy":
+        needed += agents * _AGENT + links * _LINK * setup.rule.vectors
+        what += " (engine: compiled needs far less)"
+    require_memory(needed, f"{what} and {messages:.3g} messages on their way (clock.rate, network)")
 
-
-def _ends_some_day(does: str, what: str, count: float) -> None:
-    if count > MOST_EVENTS:
+    work = expected_events(setup)
+    if work["samples"] > MOST_SAMPLES:
+        raise too_many_samples(scenario, f"some {work['samples']:.3g}")
+    most = MOST_EVENTS if scenario.stop.metric is None else MOST_EVENTS_TO_TARGET
+    if sum(work.values()) > most:
+        name, count = max(work.items(), key=lambda item: item[1])
         raise ScenarioError(
-            f"stop: the run would {does} some {count:.3g} {what}, which would take days at best; "
-            f"at most {MOST_EVENTS:,} are allowed, unless a metric may stop it earlier"
+            f"stop: the run would have some {count:.3g} {name} ({_KEYS[name]}), which would take "
+            f"days at best; at most {MOST_EVENTS:,} are allowed, and {MOST_EVENTS_TO_TARGET:,} "
+            "where a metric may stop it earlier"
         )
+
+
+#: What the numbers of events follow from, beside when the run stops.
+_KEYS = {
+    "ticks": "clock.rate",
+    "messages": "network, compute",
+    "switches": "availability",
+    "samples": "record",
+}
 
 
 def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
@@ -59,23 +68,76 @@ def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
     )
 
 
-def _clocks_advance(setup: Setup) -> None:
-    """No agent ticks so often that time stands still between its ticks."""
+def expected_events(setup: Setup) -> dict[str, float]:
+    """Lower bounds in the mean, where some are known, of what the engine has to do."""
     scenario = setup.scenario
-    # Without stop.time every tick counts towards the end, unless it finds its agent busy.
-    horizon = scenario.stop.time or scenario.compute.time.rare_value
-    agent = int(np.argmax(setup.rates))
-    rate = float(setup.rates[agent])
-    if horizon > 0 and stands_still(1 / rate, horizon):
-        raise ScenarioError(
-            f"clock.rate: agent {agent} ticks {rate:.3g} times a second, so often that the clock "
-            f"cannot advance from tick to tick after {horizon:g} s; lower the rate"
-        )
+    every, every_communications = scenario.sampling
+    seconds = _least_seconds(setup)
+    on, stays = 1.0, math.inf
+    if isinstance(scenario.availability, OnOff):
+        on = scenario.availability.share_on
+        stays = scenario.availability.on.mean_value + scenario.availability.off.mean_value
+    computing = scenario.compute.time.mean_value
+    if scenario.algorithm.mode == "sync":
+        ticks, messages = 0.0, _least_messages_in_rounds(setup, seconds)
+    else:  # clocks go on while an agent computes
+        lasting = min(scenario.stop.time or math.inf, max(seconds, computing))
+        ticks, messages = on * float(setup.rates.sum()) * lasting, 0.0
+        if computing == 0 and setup.presence is None:  # each tick of who has neighbours sends
+            messages = float(setup.rates[np.diff(setup.indptr) > 0].sum()) * seconds
+            messages = min(messages, scenario.stop.communications or math.inf)
+    if scenario.stop.time is None:
+        messages = max(messages, scenario.stop.communications or 0.0)
+    samples = 0.0
+    if scenario.record.samples is None and every is not None:
+        samples = seconds / every
+    elif scenario.record.samples is None and scenario.algorithm.mode == "async":
+        samples = messages / every_communications
+    switches = 2 * len(setup.rates) * seconds / stays
+    return {"ticks": ticks, "messages": messages, "switches": switches, "samples": samples}
 
 
-def _messages_fit(setup: Setup) -> None:
-    """The messages that are on their way at a time fit into memory."""
+def _least_seconds(setup: Setup) -> float:
+    """How long the run is at least, in the mean; 0 where nothing is known."""
+    stop, rate = setup.scenario.stop, _most_messages_a_second(setup)
+    # At once: a hello on every link, and what each agent sends before it is busy.
+    hello = setup.scenario.algorithm.start == "hello"
+    at_start = len(setup.rates) + (len(setup.neighbours) if hello else 0)
+    sent = max(0.0, (stop.communications or math.inf) - at_start)
+    return min(stop.time or math.inf, sent / rate if rate else 0.0)
+
+
+def _most_messages_a_second(setup: Setup) -> float:
+    """An upper bound in the mean; 0 where none is known."""
+    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbours)
+    computing = _least(setup.compute_factors) * scenario.compute.time.mean_value
+    if scenario.algorithm.mode == "async":
+        ticking = _sent_by_ticks(setup)
+        if setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0:
+            return min(ticking, len(setup.rates) / computing)  # every message follows a solve
+        return ticking
+    most = network.drop.extremes[1]
+    # A round takes at least the mean latency, as its slowest message does not fall below that.
+    slowest = _least(setup.latency_factors)
+    shortest = slowest * network.latency.mean_value + computing
+    shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
+    # What is slow is sent again as well.
+    again = 1 + slowest * network.latency.rare_value / network.timer
+    return 0.0 if shortest == 0 or most == 1 else links * again / (1 - most) / shortest
+
+
+def _sent_by_ticks(setup: Setup) -> float:
+    """Messages a second in the mean, if no tick is skipped and no message lost."""
+    if setup.rule.protocol == TELL:
+        return float(setup.rates @ np.diff(setup.indptr))
+    return 2 * float(setup.rates.sum())  # a request and a reply
+
+
+def _messages_under_way(setup: Setup) -> float:
+    """How many messages of gossip are on their way at a time."""
     scenario, network = setup.scenario, setup.scenario.network
+    if scenario.algorithm.mode == "sync":
+        return 0.0
     rate = _sent_by_ticks(setup)
     most = min(rate * (scenario.stop.time or math.inf), scenario.stop.communications or math.inf)
     under_way = rate * network.latency.mean_value
@@ -89,103 +151,47 @@ def _messages_fit(setup: Setup) -> None:
     busy = scenario.compute.time.mean_value
     if busy > 0:
         most = min(most, 2 * len(setup.rates) * (scenario.stop.time or math.inf) / busy)
-    size = setup.message_bytes - network.header + _MESSAGE[scenario.engine]
-    what = f"clock.rate, network: the {min(under_way, most):.3g} messages on their way at a time"
-    require_memory(min(under_way, most) * size, what)
+    return min(under_way, most)
 
 
-def _expected_samples(setup: Setup) -> float:
-    """A lower bound, in the mean, where one is known; 0 elsewhere."""
-    scenario = setup.scenario
-    if scenario.record.samples is not None:
-        return 0.0
-    every, every_communications = scenario.sampling
-    rate = _most_communications_a_second(setup)
-    if every is not None and scenario.stop.time is None:
-        assert scenario.stop.communications is not None
-        # At once: a hello on every link, and what each agent sends before it is busy.
-        at_start = len(setup.neighbours) if scenario.algorithm.start == "hello" else 0
-        at_start += len(setup.rates)
-        return max(0, scenario.stop.communications - at_start) / rate / every if rate else 0.0
-    if every is None and scenario.stop.communications is None:
-        least = 0.0 if scenario.algorithm.mode == "sync" else _least_communications(setup)
-        return least / every_communications
-    return 0.0
-
-
-def _most_communications_a_second(setup: Setup) -> float:
-    """An upper bound in the mean; 0 where none is known."""
-    scenario = setup.scenario
-    factors = (setup.latency_factors, setup.compute_factors)
-    least = [1.0 if factor is None else float(factor.min()) for factor in factors]
-    computing = least[1] * scenario.compute.time.mean_value
-    if scenario.algorithm.mode == "async":
-        ticking = _sent_by_ticks(setup)
-        if setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0:
-            # Every message follows a solve.
-            return min(ticking, len(setup.rates) / computing)
-        return ticking
-    network = scenario.network
-    most = network.drop.extremes[1]
-    # A round takes at least the mean latency, as its slowest message does not fall below that.
-    shortest = least[0] * network.latency.mean_value + computing
-    shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
-    if shortest == 0 or most == 1:
-        return 0.0
-    return len(setup.neighbours) / (1 - most) / shortest
-
-
-def _sent_by_ticks(setup: Setup) -> float:
-    """Communications a second in the mean, if no tick is skipped and no message lost."""
-    if setup.rule.protocol == TELL:
-        return float(setup.rates @ np.diff(setup.indptr))
-    return 2 * float(setup.rates.sum())  # a request and a reply
-
-
-def _least_communications(setup: Setup) -> float:
-    """A lower bound, in the mean, where one is known; 0 elsewhere."""
-    stop = setup.scenario.stop
-    time, most = stop.time or math.inf, stop.communications or math.inf
-    if setup.presence is not None:
-        return 0.0
-    if setup.scenario.algorithm.mode == "async":
-        return min(_least_by_ticks(setup, time), most)
-    rounds, sent = _least_in_rounds(setup, time)
-    return max(sent, min(rounds * sent, most))  # the first round is not broken off
-
-
-def _expected_switches(setup: Setup) -> float:
-    """Comings and goings in the mean, where the length of the run is known; 0 elsewhere."""
-    scenario = setup.scenario
-    if not isinstance(scenario.availability, OnOff):
-        return 0.0
-    time, rate = scenario.stop.time, _most_communications_a_second(setup)
-    if time is None:
-        assert scenario.stop.communications is not None
-        time = scenario.stop.communications / rate if rate else 0.0
-    stays = scenario.availability.on.mean_value + scenario.availability.off.mean_value
-    return 2 * len(setup.rates) * time / stays
-
-
-def _least_by_ticks(setup: Setup, time: float) -> float:
-    """One message a tick; 0 where ticks may find agents busy."""
-    if setup.scenario.compute.time.mean_value > 0:
-        return 0.0
-    linked = np.diff(setup.indptr) > 0
-    return float(setup.rates[linked].sum()) * time
-
-
-def _least_in_rounds(setup: Setup, time: float) -> tuple[float, float]:
-    """How many rounds, and the messages of each: as many as are lost in the best of times."""
-    network, links = setup.scenario.network, len(setup.neighbours)
+def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
+    """At least one round, and as many attempts of it as are lost, or late, in the best of times."""
+    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbours)
     least, most = network.drop.extremes
-    sent = links * (max(1.0, min(1 / (1 - least), time / network.timer)) if least > 0 else 1.0)
+    time = scenario.stop.time or math.inf
+    slow = network.latency.drawn.mean_value
+    slow *= _least(setup.latency_factors) * _least(setup.link_factors)
+    attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
+    sent = links * attempts
     if network.bandwidth is not None:
         sent = min(sent, time * len(setup.rates) * network.bandwidth / setup.message_bytes)
-    length = longest_round(setup.scenario)
+    length = _longest_round(setup)
     if most > 0:
         length += network.timer * _mean_repeats(most, links)
-    return (max(1.0, time / length) if length > 0 else math.inf), sent
+    share = 1.0
+    if isinstance(scenario.availability, OnOff):  # all agents are on
+        share = scenario.availability.share_on ** len(setup.rates)
+    rounds = share * seconds / length if length > 0 else math.inf
+    return max(sent, min(rounds * sent, scenario.stop.communications or math.inf))
+
+
+def _longest_round(setup: Setup) -> float:
+    """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
+    network, computing = setup.scenario.network, setup.scenario.compute.time
+    longest = network.latency.drawn.rare_value * _most(setup.latency_factors)
+    longest *= _most(setup.link_factors)
+    longest += computing.drawn.rare_value * _most(setup.compute_factors)
+    if network.bandwidth is not None:  # agents send one message after another
+        longest += int(np.diff(setup.indptr).max()) * setup.message_bytes / network.bandwidth
+    return longest
+
+
+def _most(factors: Floats | None) -> float:
+    return 1.0 if factors is None else float(factors.max())
+
+
+def _least(factors: Floats | None) -> float:
+    return 1.0 if factors is None else float(factors.min())
 
 
 def _mean_repeats(loss: float, messages: int) -> float:

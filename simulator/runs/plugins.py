@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from agents.losses import LOSSES
-from agents.machinery import discovery
+from agents.machinery import code_cache, discovery
 from agents.machinery.code_errors import RAISED, frames_in, place_of, told
 from agents.rules import RULES
 from simulator.errors import SimulatorError
@@ -110,10 +110,6 @@ def _shown(reference: Reference) -> str:
 
 def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], dict[str, bytes]]:
     """The classes of a plugin with their families, and the files that its code comes from."""
-    from agents.machinery import (
-        code_cache,  # Numba, which only those who bring code need this early
-    )
-
     if isinstance(reference, type):
         family = _family(reference)
         if family is None:
@@ -133,7 +129,7 @@ def _classes(reference: Reference, name: str) -> tuple[list[tuple[str, type]], d
             if family is not None and discovery.kind_of(thing) is not None:
                 classes.append((family, thing))
     for thing_module in {thing.__module__ for _, thing in classes}:
-        code_cache.SOURCES[thing_module] = content
+        code_cache.register_sources(thing_module, content)
     if not classes:
         raise SimulatorError(
             f"--plugin {name}: it defines no class with a kind; expected a subclass of {_bases()}"

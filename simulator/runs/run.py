@@ -25,8 +25,8 @@ from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario.blaming import blaming
 from simulator.scenario.cells import listing
+from simulator.scenario.kinds import blaming
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.seeds import Streams
@@ -36,6 +36,12 @@ from simulator.theory.objectives import consensus_model
 
 if TYPE_CHECKING:
     from simulator.engines.compiled.engine import CompiledEngine
+
+
+import time
+from typing import Any, Self
+
+from numba.core import event as _event
 
 Engine: TypeAlias = "SimpyEngine | CompiledEngine"
 #: Called after each sample with the row and the share of the run that is done, 0 … 1.
@@ -290,3 +296,37 @@ def _met(target: Target | None, row: Row) -> bool:
 def _reached_at_sample(rows: list[Row], target: Target | None) -> tuple[float, int] | None:
     met = [row for row in rows if _met(target, row)]
     return (met[0]["time"], int(met[0]["communications"])) if met else None
+
+
+event: Any = _event  # untyped
+#: Numba holds this lock while it compiles, and while it reads compiled code from its cache.
+_COMPILING = "numba:compiler_lock"
+
+
+class Stopwatch(event.Listener):
+    """A context manager: ``seconds`` without compiling, and ``compiling``."""
+
+    def __init__(self) -> None:
+        self.seconds = self.compiling = 0.0
+        self._depth, self._began, self._started = 0, 0.0, 0.0
+
+    def __enter__(self) -> Self:
+        event.register(_COMPILING, self)
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        event.unregister(_COMPILING, self)
+        self.seconds = time.perf_counter() - self._started - self.compiling
+
+    def on_start(self, _: Any) -> None:
+        """The lock is taken; it may be taken again by who holds it."""
+        if self._depth == 0:
+            self._began = time.perf_counter()
+        self._depth += 1
+
+    def on_end(self, _: Any) -> None:
+        """It is given back."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.compiling += time.perf_counter() - self._began

@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import Positive, Share, Strict, report
 from agents.rule import SOLVE_THEN_ANSWER, Rule
-from simulator.scenario.choice import one_of
+from simulator.scenario.kinds import one_of
 
 
 # --- where a run begins ---------------------------------------------------------------------------

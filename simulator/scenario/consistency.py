@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
-from simulator.scenario.choice import kind_of
-from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of
-from simulator.scenario.living import OnOff
+from simulator.scenario.availability import Traced
+from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
 from simulator.scenario.places import BySite
-from simulator.scenario.stopping import MANY_AGENTS, MOST_SAMPLES
+from simulator.scenario.stopping import MOST_SAMPLES
 
 if TYPE_CHECKING:
     from simulator.scenario.schema import Scenario
@@ -93,29 +92,15 @@ def _round_problems(scenario: Scenario) -> Problems:
     if least == 1:
         what = "every message is lost, so a synchronous round never ends; must be less than 1"
         problems.append(("network.drop", what))
-    stop, longest = scenario.stop, longest_round(scenario)
-    if longest == 0 and stop.communications is None:
+    parts = (network.latency.rare_value, scenario.compute.time.rare_value)
+    if not any(parts) and network.bandwidth is None and scenario.stop.communications is None:
         what = (
             "synchronous rounds without latency, bandwidth limit or computing time take no time, "
             "so that the clock stands still; give one of them, or stop.communications"
         )
         problems.append(("algorithm.mode", what))
-    elif stop.time is not None and stop.communications is None and stands_still(longest, stop.time):
-        what = (
-            f"a synchronous round{' without loss' if most > 0 else ''} takes hardly ever more than "
-            f"{longest:.3g} s, by which the clock cannot advance up to stop.time, "
-            f"{stop.time:g} s; make rounds longer, or the run shorter, or give stop.communications"
-        )
-        problems.append(("algorithm.mode", what))
-    after = network.timer
-    if most > 0 and math.isinf(after):
+    if most > 0 and math.isinf(network.timer):
         what = "what is lost must be sent again, or a round never ends: give a time"
-        problems.append(("network.retransmit_after", what))
-    elif stands_still(after, stop.time or longest):
-        what = (
-            f"{after:g} s is so short that the clock cannot advance by it after "
-            f"{stop.time or longest:g} s, and lost messages would be sent again for ever"
-        )
         problems.append(("network.retransmit_after", what))
     return problems
 
@@ -129,13 +114,8 @@ def _living_problems(scenario: Scenario) -> Problems:
             if given:
                 what = f"what is lost must be sent again, or a round never ends: {key} needs a time"
                 problems.append(("network.retransmit_after", what))
-    if isinstance(availability, OnOff):
-        for name in ("on", "off"):
-            law = getattr(availability, name)
-            if stop.time is not None and stands_still(law.mean_value, stop.time):
-                what = f"so short that the clock cannot advance by it after {stop.time:g} s"
-                problems.append((f"availability.{name}", what))
-    elif availability is not None and stop.time is None and scenario.algorithm.mode == "async":
+    trace = isinstance(availability, Traced)
+    if trace and stop.time is None and scenario.algorithm.mode == "async":
         what = "with a trace all agents may be off for ever: give stop.time as well"
         problems.append(("availability.kind", what))
     return [*problems, *_site_problems(scenario)]
@@ -156,26 +136,6 @@ def _site_problems(scenario: Scenario) -> Problems:
         return []
     what = "play no part: neither network.latency (kind: sites) nor a partition (groups: by site)"
     return [("sites", f"{what} asks for them")]
-
-
-def stands_still(step: float, now: float) -> bool:
-    """Is ``now + step`` the same number as ``now``?"""
-    return now + step == now
-
-
-def longest_round(scenario: Scenario) -> float:
-    """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
-    network, task = scenario.network, scenario.task
-    longest = 0.0
-    for law in (network.latency, scenario.compute.time):
-        factors = [getattr(law, "per_agent", None), getattr(law, "per_link", None)]
-        longest += law.rare_value * math.prod(f.rare_value for f in factors if f is not None)
-    if network.bandwidth is not None:
-        # Agents send one message after another; of files nothing is known yet, so much is allowed.
-        messages = MANY_AGENTS if task.count is None else task.count
-        numbers = MANY_AGENTS if task.numbers is None else task.numbers
-        longest += messages * (network.header + 4 * 8 * numbers) / network.bandwidth
-    return longest
 
 
 def _record_problems(scenario: Scenario) -> Problems:

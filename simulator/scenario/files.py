@@ -20,9 +20,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from simulator.errors import ScenarioError
-from simulator.scenario.blaming import blaming
+from simulator.scenario.kinds import blaming
 from simulator.scenario.laws import Constant
-from simulator.scenario.messages import Mistake, dotted, mistakes, shown
+from simulator.scenario.mistakes import Mistake, dotted, mistakes, shown
 from simulator.scenario.overrides import apply_overrides, parse_override, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml

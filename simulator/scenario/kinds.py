@@ -1,17 +1,28 @@
 """What people add: tasks, graphs, rules, losses, laws and metrics, as the schema knows them.
 
 Each is a class with a ``kind`` and typed parameters; what the schema has to know beyond those is
-stated here.  The classes themselves live in the upper rooms, and in plugins.
+stated here.  The classes themselves live in the upper rooms, and in plugins, all of whose code is
+called within ``blaming``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from functools import reduce
+from operator import or_
+from types import FrameType
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BaseModel, Discriminator, Tag
 
 from agents.losses.loss import Loss
+from agents.machinery import discovery
+from agents.machinery.code_errors import RAISED, CodeError, frames_in, place_of, told
 from agents.parameters import Strict
 from agents.rule import Rule
+from simulator.errors import SimulatorError
 from simulator.scenario.laws import Law
 
 #: What is wrong with a combination of keys: (dotted key, message).
@@ -179,3 +190,72 @@ BASES: dict[str, type] = {
 def family_of(thing: object) -> str:
     """``graph``: what messages call an object of one of the families."""
     return next(base.__name__.lower() for base in BASES.values() if isinstance(thing, base))
+
+
+def kind_of(model: type) -> str:
+    """What a class is called in scenario files."""
+    return str(discovery.kind_of(model))
+
+
+def one_of(models: Sequence[type[BaseModel]], default: str | None = None) -> Any:
+    """The type of a block whose ``kind`` says which of the models it is.
+
+    The tags send a value to one branch, so that a mistake in it gives one message and not several.
+    """
+
+    def tag(value: Any) -> Any:
+        if isinstance(value, dict):
+            return value.get("kind", default)
+        return getattr(value, "kind", None)
+
+    tagged: list[Any] = [Annotated[model, Tag(kind_of(model))] for model in models]
+    return Annotated[reduce(or_, tagged), Discriminator(tag)]
+
+
+@contextmanager
+def blaming(plugins: Any) -> Iterator[None]:
+    """What comes out of a plugin's code is an error of the user's, also what would end Python.
+
+    ``plugins`` has their ``kinds``, or is None.
+    """
+    try:
+        yield
+    except SimulatorError:
+        raise
+    except CodeError as error:
+        raise SimulatorError(str(error)) from error
+    except RAISED as error:
+        message = None if plugins is None else _message(plugins.kinds, error)
+        if message is None:
+            raise
+        raise SimulatorError(message) from error
+
+
+def _message(kinds: Kinds, error: BaseException) -> str | None:
+    """What failed where, if a plugin's code did: ``graph ring: build failed (own.py:12): …``."""
+    modules = {thing.__module__ for family in vars(kinds).values() for thing in family}
+    raised: BaseException | None = error
+    while raised is not None:
+        frames = frames_in(modules, raised)
+        if frames:
+            last, line = frames[-1]
+            place = place_of(last.f_code, line)
+            for frame, _ in frames:
+                if (who := _owner(kinds, frame)) is not None:
+                    return f"{who}: {frame.f_code.co_name} failed ({place}): {told(raised)}"
+            return f"{last.f_code.co_name} failed ({place}): {told(raised)}"
+        raised = raised.__cause__  # SimPy raises a copy
+    return None
+
+
+def _owner(kinds: Kinds, frame: FrameType) -> str | None:
+    """The family and kind of the class whose function this is a call of."""
+    code = frame.f_code
+    own = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+    for family, base in BASES.items():
+        for thing in getattr(kinds, family):
+            if isinstance(own, thing):
+                return f"{base.__name__.lower()} {own.kind}"
+            if code.co_qualname == f"{thing.__qualname__}.{code.co_name}":
+                return f"{base.__name__.lower()} {kind_of(thing)}"
+    return None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from simulator.errors import ScenarioError
-from simulator.scenario.messages import Mistake, dotted, shown
+from simulator.scenario.mistakes import Mistake, dotted, shown
 from simulator.scenario.yaml_positions import MAX_DEPTH, MAX_DIGITS, KeyPath, check_text, read_yaml
 
 #: Of these only one can be given, so setting one takes the file's other away.

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, Field, create_model
 
 from simulator.errors import ScenarioError
 from simulator.scenario.cells import held_by, read_text, times
@@ -124,26 +122,6 @@ class ByDistance(Geographic[Q]):
         return float(self.over(FARTHEST)) * self.jitter.rare_value
 
 
-def _is_fair(law: Law[Any]) -> Law[Any]:
-    if abs(law.mean_value - 1.0) > 1e-9:
-        raise ValueError(f"must have the mean 1 (got {law.mean_value:g})")
-    return law
-
-
-def geographic(factors: Any) -> list[type[Law[Any]]]:
-    """The geographic latencies, whose jitter is one of these laws of factors."""
-    jitter: Any = Annotated[factors, AfterValidator(_is_fair)]
-    what = "A factor of mean 1 that is drawn for every message."
-    field = (jitter, Field(default={"kind": "constant", "value": 1.0}, validate_default=True))
-    field[1].description = what
-    made: list[type[Law[Any]]] = []
-    for law in (BySite[Seconds], ByDistance[Seconds]):
-        model = create_model(law.__name__.split("[")[0], __base__=law, jitter=field)
-        model.__doc__ = BySite.__doc__ if "Site" in law.__name__ else ByDistance.__doc__
-        made.append(cast("type[Law[Any]]", model))
-    return made
-
-
 # --- the matrix ---------------------------------------------------------------------------------
 def read_matrix(path: Path) -> tuple[list[str], Floats]:
     """Names of sites and times between them; an error names line and cell of what is wrong."""
@@ -182,8 +160,3 @@ def great_circle(latitude: Floats, longitude: Floats, one: Any, other: Any) -> F
         + np.cos(north[one]) * np.cos(north[other]) * np.sin((east[one] - east[other]) / 2) ** 2
     )
     return 2 * EARTH * np.arcsin(np.sqrt(np.minimum(between, 1.0)))
-
-
-def with_column(laws: Iterable[type[Law[Any]]]) -> list[type[Law[Any]]]:
-    """The laws, and columns of the agents' file."""
-    return [*laws, Column]

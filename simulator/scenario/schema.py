@@ -8,23 +8,23 @@ second, sizes in bytes.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
-from agents.parameters import Strict, report
+from agents.parameters import Positive, Strict, report
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
-from simulator.scenario.blaming import blaming
-from simulator.scenario.choice import kind_of, one_of
+from simulator.scenario.availability import Availability, OnOff, Sites, Traced
 from simulator.scenario.consistency import problems_of
-from simulator.scenario.kinds import Graph, Kinds, Task
-from simulator.scenario.law_keys import factor_law, stay_law, time_law
-from simulator.scenario.living import Availability, OnOff, Partition, Sites, Traced
-from simulator.scenario.network import Clock, Compute, Network
-from simulator.scenario.places import geographic, with_column
+from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
+from simulator.scenario.laws import Empirical, Law
+from simulator.scenario.network import Clock, Compute, Network, Partition
+from simulator.scenario.places import ByDistance, BySite, Column
+from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,
     FEW_SAMPLES,
@@ -121,9 +121,71 @@ class Scenario(Strict):
 
 
 # --- the schema that files are checked against ---------------------------------------------------
-def _named(value: Any) -> Any:
-    """``hinge`` stands for ``{kind: hinge}``."""
-    return {"kind": value} if isinstance(value, str) else value
+_PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: what a straggler is."
+_PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
+
+
+@cache
+def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
+    """The class of scenarios whose keys may name all these kinds."""
+    # Numbers of agents may be in a column of their file, those of links may not.
+    laws, of_agents = kinds.laws, [*kinds.laws, Column]
+    factors = _above_zero(_laws(laws, Positive, "Factor"), Positive)
+    own = _above_zero(_laws(of_agents, Positive, "Factor"), Positive)
+    stays = _above_zero(_laws(laws, PositiveSeconds, "Stay"), PositiveSeconds)
+    one, zero = ({"kind": "constant", "value": value} for value in (1.0, 0.0))
+    agent = {"per_agent": _key(own | None, None, _PER_AGENT)}
+    link = {**agent, "per_link": _key(factors | None, None, _PER_LINK)}
+    far = {**link, "jitter": _key(Annotated[factors, AfterValidator(_is_fair)], one)}
+    times = _plain_or(_laws(of_agents, Seconds, "Time", **agent), Seconds)
+    places = _laws([BySite, ByDistance], Seconds, "Latency", **far)
+    latencies = _plain_or([*_laws(laws, Seconds, "Latency", **link), *places], Seconds)
+
+    loss, known = _nameable(kinds.losses), blocks(kinds.rules)
+    metrics = {kind_of(metric): metric for metric in kinds.metrics}
+    stop = _block(Stop, metric=_key(_words(metrics) | None, None))
+    stop.known = metrics
+    on = _key(stays, ..., "How long an agent stays on.")
+    on_off = _block(OnOff, on=on, off=_key(stays, ..., "How long it stays off."))
+    network = _block(Network, latency=_key(latencies, zero), partitions=_key(list[Partition], []))
+    record = Record
+    if asked := [metric for metric in kinds.metrics if not metric.always]:
+        what = "Metrics to measure as well."
+        record = _block(Record, metrics=_key(list[_nameable(asked)], [], what))  # type: ignore[misc]
+    model: type[Scenario] = _block(
+        Scenario,
+        task=_key(one_of([_task(each, loss) for each in kinds.tasks]), ..., "Who has which data."),
+        graph=_key(one_of(kinds.graphs), ..., "Who knows whom."),
+        algorithm=_key(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
+        clock=_key(_block(Clock, rate=_key(own, 1.0)), {}, "When agents wake up."),
+        network=_key(network, {}, "What happens to messages."),
+        compute=_key(_block(Compute, time=_key(times, zero)), {}, "How long agents compute."),
+        availability=_key(
+            one_of([on_off, Traced]) | None, None, "When agents are switched on and off."
+        ),
+        stop=_key(stop, ..., "When the run ends."),
+        record=_key(record, {}, "When samples are taken."),
+    )
+    model.kinds, model.plugins, model.algorithms = kinds, plugins, known
+    return model
+
+
+def _key(kind: Any, default: Any, text: str | None = None) -> Any:
+    """The type of a key, its default (… for none), and what it is."""
+    return (kind, Field(default=default, validate_default=True, description=text))
+
+
+def _block(base: type[Strict], name: str = "", **keys: Any) -> Any:
+    """A class like ``base`` with other types of some keys, or with more of them."""
+    model = create_model(name or base.__name__, __base__=base, **keys)
+    model.__doc__ = inspect.getdoc(base)
+    return model
+
+
+def _task(task: type[Task], loss: Any) -> type[Task]:
+    """A task that may name any loss, if it names one at all."""
+    field = task.model_fields.get("loss")
+    return task if field is None else _block(task, loss=_key(loss, field.default))
 
 
 def _words(words: Iterable[str]) -> Any:
@@ -132,99 +194,44 @@ def _words(words: Iterable[str]) -> Any:
 
 
 def _nameable(models: Sequence[type[Strict]]) -> Any:
-    """The type of a block of one of several kinds, or of its kind alone."""
+    """The type of a block of one of several kinds, or of its kind alone: ``hinge``."""
     choice = one_of(models)
     either: Any = _words(kind_of(model) for model in models) | choice
-    return Annotated[choice, BeforeValidator(_named, json_schema_input_type=either)]
+
+    def named(value: Any) -> Any:
+        return {"kind": value} if isinstance(value, str) else value
+
+    return Annotated[choice, BeforeValidator(named, json_schema_input_type=either)]
 
 
-def _block(base: type[Strict], **fields: tuple[Any, Any]) -> Any:
-    """A class like ``base`` with other types of some fields: (type, default)."""
-    changed: dict[str, Any] = {
-        name: (kind, Field(default=default, validate_default=True))
-        for name, (kind, default) in fields.items()
-    }
-    model = create_model(base.__name__, __base__=base, **changed)
-    model.__doc__ = base.__doc__
-    return model
+# --- laws -----------------------------------------------------------------------------------------
+def _laws(laws: Iterable[Any], numbers: Any, name: str, **keys: Any) -> list[Any]:
+    """The laws of such numbers, with more keys; ``name`` tells them apart in the schema."""
+    return [_block(law[numbers], f"{law.__name__}{name}", **keys) for law in laws]
 
 
-def _task_type(task: type[Task], loss: Any) -> type[Task]:
-    """A task that may name any loss, if it names one at all."""
-    field = task.model_fields.get("loss")
-    if field is None:
-        return task
-    return _block(task, loss=(loss, field.default))
+def _plain_or(models: Sequence[Any], numbers: Any) -> Any:
+    """The type of a law, or of a plain number: ``50 ms`` is ``{kind: constant, value: 50 ms}``."""
+    choice = one_of(models)
+
+    def constant(value: Any) -> Any:
+        return value if isinstance(value, dict | Law) else {"kind": "constant", "value": value}
+
+    return Annotated[choice, BeforeValidator(constant, json_schema_input_type=numbers | choice)]
 
 
-@cache
-def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
-    """The class of scenarios whose keys may name all these kinds."""
-    factors, own = factor_law(kinds.laws), factor_law(with_column(kinds.laws))
-    times = time_law(with_column(kinds.laws), by_agent=own)
-    far = geographic(factors)
-    latencies = time_law(kinds.laws, by_agent=own, by_link=factors, more=far)
-    known = blocks(kinds.rules)
-    loss = _nameable(kinds.losses)
-    tasks = one_of([_task_type(task, loss) for task in kinds.tasks])
-    metrics = {kind_of(metric): metric for metric in kinds.metrics}
-    stop = _block(Stop, metric=(_words(metrics) | None, None))
-    stop.known = metrics
-    zero = {"kind": "constant", "value": 0.0}
-    model: type[Scenario] = create_model(
-        "Scenario",
-        __base__=Scenario,
-        task=(tasks, Field(description="Who has which data.")),
-        graph=(one_of(kinds.graphs), Field(description="Who knows whom.")),
-        algorithm=_field(algorithm_type(known), {"kind": "mp"}, "What the agents compute."),
-        clock=_field(
-            _block(Clock, rate=(own, 1.0)),
-            {},
-            "When agents wake up.",
-        ),
-        network=_field(
-            _block(Network, latency=(latencies, zero), partitions=(list[Partition], [])),
-            {},
-            "What happens to messages.",
-        ),
-        compute=_field(
-            _block(Compute, time=(times, zero)),
-            {},
-            "How long agents compute.",
-        ),
-        availability=_field(
-            one_of([_on_off(kinds), Traced]) | None, None, "When agents are switched on and off."
-        ),
-        stop=(stop, Field(description="When the run ends.")),
-        record=_field(_record_type(kinds), {}, "When samples are taken."),
-    )
-    model.__doc__ = Scenario.__doc__
-    model.kinds, model.plugins, model.algorithms = kinds, plugins, known
-    return model
+def _above_zero(models: Sequence[Any], numbers: Any) -> Any:
+    """The same, of numbers above 0."""
+
+    def no_zero(law: Law[Any]) -> Law[Any]:
+        if isinstance(law, Empirical) and not law.values().all():
+            raise ValueError(f"{law.file.name} holds a 0; must be numbers greater than 0")
+        return law
+
+    return Annotated[_plain_or(models, numbers), AfterValidator(no_zero)]
 
 
-def _on_off(kinds: Kinds) -> Any:
-    stays = stay_law(kinds.laws)
-    fields: dict[str, Any] = {
-        "on": (stays, Field(description="How long an agent stays on.")),
-        "off": (stays, Field(description="How long it stays off.")),
-    }
-    model = create_model("OnOff", __base__=OnOff, **fields)
-    model.__doc__ = OnOff.__doc__
-    return model
-
-
-def _record_type(kinds: Kinds) -> Any:
-    """With a key ``metrics`` where there are metrics that are not always measured."""
-    more = [metric for metric in kinds.metrics if not metric.always]
-    if not more:
-        return Record
-    item: Any = _nameable(more)
-    fields: dict[str, Any] = {
-        "metrics": (list[item], Field(default=[], description="Metrics to measure as well."))
-    }
-    return create_model("Record", __base__=Record, **fields)
-
-
-def _field(kind: Any, default: Any, text: str) -> Any:
-    return (kind, Field(default=default, validate_default=True, description=text))
+def _is_fair(law: Law[Any]) -> Law[Any]:
+    if abs(law.mean_value - 1.0) > 1e-9:
+        raise ValueError(f"must have the mean 1 (got {law.mean_value:g})")
+    return law

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -80,46 +78,95 @@ class YamlText:
     complete: bool = False
 
 
-class _UnreadableError(Exception):
-    """The rest of the text cannot be read."""
-
-    def __init__(self, event: Any, message: str):
-        self.position, self.message = Position.of(event.start_mark), message
-
-
 def read_yaml(text: str) -> YamlText:
-    """Read one YAML document; whatever is wrong with it is in ``faults``, never an exception.
-
-    PyYAML's compiled reader is ten times as fast, and its own one says better what is wrong.
-    """
-    result = YamlText()
-    with suppress(_UnreadableError, yaml.YAMLError, ValueError, OverflowError):
-        _Builder(text, result, _FAST).read()
-        result.complete = True
-    return result if result.complete and not result.faults else _read_slowly(text)
-
-
-def _read_slowly(text: str) -> YamlText:
-    result = YamlText()
+    """Read one YAML document; whatever is wrong with it is in ``faults``, never an exception."""
+    read = YamlText()
     try:
-        _Builder(text, result, yaml.SafeLoader).read()
-        result.complete = True
-    except _UnreadableError as error:
-        result.faults.append(Fault(error.position, (), error.message))
-    except yaml.MarkedYAMLError as error:
-        position = Position.of(error.problem_mark or error.context_mark)
-        reasons = ", ".join(part for part in (error.context, error.problem) if part)
-        result.faults.append(Fault(position, (), f"not valid YAML: {reasons}"))
+        read.value = _value(_compose(text), (), read)
+        read.complete = True
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        result.faults.append(
-            Fault(position, (), f"not valid YAML: control character U+{error.character:04X}")
-        )
+        what = f"not valid YAML: control character U+{error.character:04X}"
+        read.faults.append(Fault(position, (), what))
+    except yaml.MarkedYAMLError as error:
+        position = Position.of(error.problem_mark or error.context_mark)
+        reasons = ", ".join(part for part in (error.context, error.problem) if part)
+        valid = "" if isinstance(error, _NotAllowedError) else "not valid YAML: "
+        read.faults.append(Fault(position, (), f"{valid}{reasons}"))
     except (ValueError, OverflowError):  # PyYAML on "\UFFFFFFFF" and on %YAML 1.999…
         message = "not valid YAML: the number of an escape or a directive is out of range"
-        result.faults.append(Fault(Position(1, 1), (), message))
-    return result
+        read.faults.append(Fault(Position(1, 1), (), message))
+    return read
+
+
+class _NotAllowedError(yaml.MarkedYAMLError):
+    """YAML that no scenario needs."""
+
+    def __init__(self, event: Any, what: str):
+        super().__init__(problem=what, problem_mark=event.start_mark)
+
+
+def _compose(text: str) -> yaml.Node:
+    """The one document of a text.
+
+    PyYAML's compiled reader is ten times as fast, and its own one says better what is wrong.
+    """
+    try:
+        _check_events(text, _FAST)
+        node = yaml.compose(text, Loader=_FAST)
+    except (yaml.YAMLError, ValueError, OverflowError):
+        _check_events(text, yaml.SafeLoader)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert node is not None
+    return node
+
+
+def _check_events(text: str, loader: type[Any]) -> None:
+    """Refuse what scenarios need not, before a bomb of aliases is unfolded or the stack is full."""
+    depth = documents = 0
+    for event in yaml.parse(text, Loader=loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        if depth > MAX_DEPTH + 1:
+            raise _NotAllowedError(event, f"must not be nested in more than {MAX_DEPTH} levels")
+        if documents > 1:
+            raise _NotAllowedError(event, "must be a single YAML document")
+        if anchor := getattr(event, "anchor", None):
+            raise _NotAllowedError(event, f"anchors and aliases are not allowed (got {anchor})")
+        if tag := getattr(event, "tag", None):
+            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            raise _NotAllowedError(event, f"tags are not allowed (got {shown})")
+    if documents == 0:
+        raise _NotAllowedError(event, "must be a scenario, but is empty")
+
+
+def _value(node: yaml.Node, path: KeyPath, read: YamlText) -> Any:
+    """What a node stands for; places and faults go to ``read``."""
+    position = read.values[path] = Position.of(node.start_mark)
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(item, (*path, k), read) for k, item in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        try:
+            check_text(node.value)
+            return node.value if node.style else plain_value(node.value)
+        except ValueError as error:
+            read.faults.append(Fault(position, path, str(error)))
+            return UNREADABLE
+    items: dict[str, Any] = {}
+    for key_node, item in node.value:
+        place = Position.of(key_node.start_mark)
+        key = _value(key_node, (*path, "?"), YamlText())
+        if not isinstance(key, str):
+            read.faults.append(Fault(place, path, "a key must be text; put it in quotes"))
+        elif key in items:
+            what = f"duplicate key, first given in line {read.keys[*path, key].line}"
+            read.faults.append(Fault(place, (*path, key), what))
+        else:
+            read.keys[*path, key] = place
+            items[key] = _value(item, (*path, key), read)
+    return items
 
 
 def plain_value(text: str) -> Any:
@@ -148,92 +195,3 @@ def check_text(text: str) -> None:
     match = _UNPRINTABLE.search(text)
     if match:
         raise ValueError(f"must not contain the control character U+{ord(match[0]):04X}")
-
-
-class _Builder:
-    """Builds the value from PyYAML's events, which come one by one: a bomb is never unfolded."""
-
-    def __init__(self, text: str, result: YamlText, loader: type[Any]):
-        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
-        self._result = result
-
-    def read(self) -> None:
-        next(self._events)  # the stream's start
-        if isinstance(event := next(self._events), yaml.StreamEndEvent):
-            raise _UnreadableError(event, "must be a scenario, but is empty")
-        self._result.value = self._node(next(self._events), ())
-        next(self._events)  # the document's end
-        event = next(self._events)
-        if not isinstance(event, yaml.StreamEndEvent):
-            raise _UnreadableError(event, "must be a single YAML document")
-
-    def _fault(self, event: Any, path: KeyPath, message: str) -> None:
-        self._result.faults.append(Fault(Position.of(event.start_mark), path, message))
-
-    def _node(self, event: Any, path: KeyPath) -> Any:
-        self._result.values[path] = Position.of(event.start_mark)
-        self._check_depth(event, len(path))
-        if isinstance(event, yaml.AliasEvent):
-            self._fault(event, path, f"aliases are not allowed (got *{event.anchor})")
-            return UNREADABLE
-        if event.anchor is not None:
-            self._fault(event, path, f"anchors are not allowed (got &{event.anchor})")
-        if event.tag is not None:
-            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
-            self._fault(event, path, f"tags are not allowed (got {tag})")
-        if isinstance(event, yaml.MappingStartEvent):
-            return self._mapping(path)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(path)
-        return self._scalar(event, path)
-
-    def _scalar(self, event: Any, path: KeyPath) -> Any:
-        try:
-            check_text(event.value)
-            return event.value if event.style else plain_value(event.value)
-        except ValueError as error:
-            self._fault(event, path, str(error))
-            return UNREADABLE
-
-    def _sequence(self, path: KeyPath) -> list[Any]:
-        items: list[Any] = []
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(event, (*path, len(items))))
-        return items
-
-    def _mapping(self, path: KeyPath) -> dict[str, Any]:
-        items: dict[str, Any] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            faults = len(self._result.faults)
-            key = self._node(event, (*path, "?"))
-            del self._result.values[(*path, "?")]
-            if not isinstance(key, str):
-                if len(self._result.faults) == faults:
-                    self._fault(event, path, "a key must be text; put it in quotes")
-                self._skip(len(path))
-                continue
-            key_path = (*path, key)
-            if key in items:
-                line = self._result.keys[key_path].line
-                self._fault(event, key_path, f"duplicate key, first given in line {line}")
-                self._skip(len(path))
-                continue
-            self._result.keys[key_path] = Position.of(event.start_mark)
-            items[key] = self._node(next(self._events), key_path)
-        return items
-
-    def _skip(self, depth: int) -> None:
-        """Pass over a value whose key is of no use."""
-        level = depth
-        while True:
-            event = next(self._events)
-            level += isinstance(event, yaml.CollectionStartEvent)
-            level -= isinstance(event, yaml.CollectionEndEvent)
-            if level == depth:
-                return
-            self._check_depth(event, level)
-
-    @staticmethod
-    def _check_depth(event: Any, depth: int) -> None:
-        if depth > MAX_DEPTH:
-            raise _UnreadableError(event, f"must not be nested in more than {MAX_DEPTH} levels")

@@ -27,7 +27,7 @@ from zipfile import BadZipFile
 import numpy as np
 import pandas as pd
 
-import simulator
+from simulator import __version__
 from simulator.errors import DamagedError, LayoutError, MissingError, StoreError
 from simulator.scenario.files import dump_scenario, scenario_files, scenario_hash_payload
 from simulator.scenario.schema import Scenario
@@ -410,7 +410,7 @@ def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:
 def software() -> dict[str, str | None]:
     """What produced a result."""
     return {
-        "murmuration": simulator.__version__,
+        "murmuration": __version__,
         "commit": _git_commit(),
         "python": platform.python_version(),
         **{name: version(name) for name in _DEPENDENCIES},
@@ -419,7 +419,7 @@ def software() -> dict[str, str | None]:
 
 def _git_commit() -> str | None:
     """The commit of the checkout that runs, if it is one."""
-    here = Path(simulator.__file__).resolve().parent.parent
+    here = Path(__file__).resolve().parents[2]
     git = shutil.which("git")
     if git is None or not (here / ".git").exists():
         return None

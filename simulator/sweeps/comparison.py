@@ -30,7 +30,7 @@ import pandas as pd
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given
-from simulator.scenario.messages import shown
+from simulator.scenario.mistakes import shown
 from simulator.store.store import Store
 from simulator.store.whole_files import replacing
 from simulator.sweeps.equal import equal_table

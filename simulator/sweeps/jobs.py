@@ -14,9 +14,8 @@ from typing import Any, Protocol
 from simulator.errors import SimulatorError
 from simulator.runs.plugins import Plugins, unpack
 from simulator.runs.result import Result
-from simulator.runs.run import run
+from simulator.runs.run import Stopwatch, run
 from simulator.runs.scenarios import load_scenario
-from simulator.runs.stopwatch import Stopwatch
 from simulator.scenario.files import dump_scenario
 from simulator.scenario.schema import Scenario
 from simulator.store.store import input_names

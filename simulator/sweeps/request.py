@@ -32,9 +32,9 @@ import yaml
 
 from agents.machinery.compiling import JIT
 from simulator.errors import ScenarioError
-from simulator.scenario.choice import kind_of
 from simulator.scenario.files import Source, read_scenario_text, read_source
-from simulator.scenario.messages import Mistake, did_you_mean, shown
+from simulator.scenario.kinds import kind_of
+from simulator.scenario.mistakes import Mistake, did_you_mean, shown
 from simulator.scenario.overrides import plain, repeated, with_ranges
 from simulator.scenario.quantities import in_base_unit
 from simulator.scenario.schema import Scenario

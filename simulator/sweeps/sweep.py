@@ -16,8 +16,8 @@ from typing import Any
 import pandas as pd
 
 from simulator.errors import SimulatorError
-from simulator.scenario.choice import kind_of
-from simulator.scenario.messages import shown
+from simulator.scenario.kinds import kind_of
+from simulator.scenario.mistakes import shown
 from simulator.store.store import (
     RESULTS_VERSION,
     SCHEMA_VERSION,

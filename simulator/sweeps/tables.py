@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from simulator.problem.problem import Floats
-from simulator.scenario.choice import kind_of
+from simulator.scenario.kinds import kind_of
 from simulator.store.store import Store
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import BUDGET_AN_AGENT, label, tabled

@@ -15,9 +15,9 @@ from matplotlib import rc_context
 from rich.console import Console
 
 from simulator import Result
-from simulator.cli.tables import Column, fitted, number
+from simulator.cli.terminal import Column, fitted, number
 from simulator.errors import DamagedError
-from simulator.figures.frontier import costs_axes, frontier_line, write_values
+from simulator.figures.frontier_figures import costs_axes, frontier_line, write_values
 from simulator.figures.style import LogTicks, Look, read_labels, wrapped
 from simulator.store.store import Store
 from tests.damage import DAMAGE, flip

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.machinery.code_cache import source_of
@@ -24,7 +24,7 @@ from simulator.runs.result import Result
 from simulator.runs.run import run
 from simulator.scenario.algorithm import NormalStart
 from simulator.scenario.schema import Scenario
-from tests.conftest import LINEAR, MEANS, build, problem_of
+from tests.conftest import LINEAR, MEANS, build
 
 BURSTY = {
     "kind": "gilbert_elliott",
@@ -49,54 +49,20 @@ def assert_same(scenario: Scenario) -> Result:
     return compiled
 
 
-def latency_laws():
-    return [
-        0.0,
-        0.25,
-        {"kind": "uniform", "low": 0.1, "high": 0.9},
-        {"kind": "exponential", "mean": 0.4},
-        {"kind": "lognormal", "mean": 0.5, "sigma": 1.5},
-        {"kind": "lognormal", "mean": 0.0, "sigma": 1.0},
-        {"kind": "pareto", "mean": 0.5, "shape": 1.3},
-    ]
-
-
 MEANS_SYNC = {"algorithm__mode": "sync", "record": {"every": 0.7}, "stop": {"time": 20}}
 LINEAR_SYNC = {"algorithm__mode": "sync", "record": {"every": 0.7}, "stop": {"time": 8}}
 CASES = [(MEANS, {"record": {"every": 0.7}}), (LINEAR, {"record": {"every": 0.7}})]
 ALL_CASES = [*CASES, (MEANS, MEANS_SYNC), (LINEAR, LINEAR_SYNC)]
 IDS = ["mp-async", "admm-async", "mp-sync", "admm-sync"]
-NETWORKS = {
-    **{f"latency{k}": {"latency": law} for k, law in enumerate(latency_laws()) if law},
-    "loss": {"latency": 0.3, "drop": 0.3},
-    "bursty": {"latency": {"kind": "exponential", "mean": 0.4}, "drop": BURSTY},
-    "bandwidth": {"latency": 0.1, "drop": 0.2, "bandwidth": 400.0},
-    "fifo": {"latency": {"kind": "pareto", "mean": 1.0, "shape": 1.2}, "fifo": True},
-    "straggler": {
-        "latency": {
-            "kind": "exponential",
-            "mean": 0.2,
-            "per_agent": {"kind": "pareto", "mean": 2, "shape": 1.5},
-        },
-        "drop": 0.1,
-    },
-    "everything": {
-        "latency": {"kind": "uniform", "low": 0, "high": 2},
-        "drop": BURSTY,
-        "bandwidth": 900.0,
-        "fifo": True,
-        "retransmit_after": 0.3,
-    },
-}
 
 
 @pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
-@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
-def test_networks(base, changes, network):
-    latency = network["latency"]
-    if isinstance(latency, dict) and latency.get("mean") == 0 and "mode" in str(changes):
-        changes = {**changes, "stop": {"communications": 500}}
-    assert_same(build(base, **changes, network=network, seed=3))
+def test_metrics_and_summaries(base, changes):
+    """What test_oracle_network.py does not look at."""
+    latency = {"kind": "uniform", "low": 0, "high": 2}
+    network = {"latency": latency, "drop": BURSTY, "bandwidth": 900.0, "retransmit_after": 0.3}
+    result = assert_same(build(base, **changes, network=network, compute={"time": 0.2}, seed=3))
+    assert result.summary["communications"] > 0
 
 
 @pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
@@ -104,33 +70,6 @@ def test_an_empirical_latency(base, changes, tmp_path):
     file = tmp_path / "delays.txt"
     file.write_text("0.1\n0.2\n0.25\n3\n")
     assert_same(build(base, **changes, network={"latency": {"kind": "empirical", "file": file}}))
-
-
-@pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
-@pytest.mark.parametrize(
-    "time",
-    [
-        0.25,
-        {"kind": "exponential", "mean": 0.5},
-        {"kind": "constant", "value": 0.5, "per_agent": {"kind": "uniform", "low": 1, "high": 3}},
-        {"kind": "uniform", "low": 0.0, "high": 3.0},
-    ],
-    ids=["constant", "exponential", "per_agent", "longer than a tick"],
-)
-@pytest.mark.parametrize("latency", [0.25, {"kind": "exponential", "mean": 0.3}])
-def test_computing_times(base, changes, time, latency):
-    """With a constant latency equal to the computing time, ties are the rule."""
-    network = {"latency": latency, "drop": 0.1}
-    result = assert_same(build(base, **changes, network=network, compute={"time": time}))
-    if result.summary["mode"] == "async":
-        assert result.summary["skipped"] > 0
-
-
-@pytest.mark.parametrize(("base", "changes"), CASES, ids=IDS[:2])
-@pytest.mark.parametrize("peers", ["uniform", "weighted"])
-@pytest.mark.parametrize("rate", [3.0, {"kind": "lognormal", "mean": 2, "sigma": 1}])
-def test_clocks(base, changes, peers, rate):
-    assert_same(build(base, **changes, clock={"rate": rate, "peers": peers}))
 
 
 @pytest.mark.parametrize(("base", "changes"), ALL_CASES, ids=IDS)
@@ -222,44 +161,6 @@ def test_divergence_is_reported_alike():
             run(scenario.model_copy(update={"engine": engine}))
         errors.append(str(error.value).split(":")[0])
     assert errors[0] == errors[1]
-
-
-latencies = st.sampled_from([law for law in latency_laws() if law and law != 0.0])
-times = st.sampled_from([0.0, 0.25, 0.5, {"kind": "exponential", "mean": 0.3}])
-
-
-@settings(max_examples=40)
-@given(
-    st.data(),
-    st.booleans(),
-    st.booleans(),
-    st.integers(0, 2**32),
-    latencies,
-    st.sampled_from([0.0, 0.2, 0.9, BURSTY]),
-    st.sampled_from([None, 300.0, 5000.0]),
-    st.booleans(),
-    times,
-)
-def test_any_scenario(data, mp, sync, seed, latency, drop, bandwidth, fifo, time):
-    network = {"latency": latency, "drop": drop, "bandwidth": bandwidth, "fifo": fifo}
-    stop = {"communications": data.draw(st.integers(1, 400)), "time": 30}
-    record = data.draw(st.sampled_from([{"every": 0.5}, {"every_communications": 7}, {}]))
-    start = data.draw(st.sampled_from(["own", "hello", "known", "zero"]))
-    peers = data.draw(st.sampled_from(["uniform", "weighted"]))
-    scenario = build(
-        MEANS if mp else LINEAR,
-        seed=seed,
-        task__agents=data.draw(st.integers(2, 9)),
-        network=network,
-        compute={"time": time},
-        clock={"peers": peers, "rate": data.draw(st.sampled_from([0.5, 4.0]))},
-        stop=stop,
-        record=record,
-        algorithm__mode="sync" if sync else "async",
-        algorithm__start=start,
-    )
-    assume(problem_of(scenario).data.sizes.any())
-    assert_same(scenario)
 
 
 # --- the parts -----------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import stats
 
 from agents.running import RunningRule
@@ -49,19 +47,6 @@ def churning(base=MEANS, **changes):
 
 # --- both engines -------------------------------------------------------------------------------
 @pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
-@pytest.mark.parametrize("mode", ["async", "sync"])
-@pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
-def test_both_engines_agree(base, mode, forget, tmp_path):
-    """With laws and with a trace, whose switches fall on ends of partitions and on each other."""
-    network = {**SLOW, "partitions": HALVES}
-    changes = {"algorithm__mode": mode, "network": network, "compute__time": 0.15}
-    by_law = churning(base, **changes, availability={**CHURN, "forget": forget})
-    assert assert_same(by_law).summary["missed"] > 0
-    traced = {**trace_file(tmp_path), "forget": forget}
-    assert_same(churning(base, **changes, availability=traced))
-
-
-@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
 @pytest.mark.parametrize("base", [MEANS, LINEAR], ids=["mp", "admm"])
 def test_whoever_is_off_says_hello_later(base, forget):
     changes = {"algorithm__start": "hello", "compute__time": 0.2, "network": SLOW}
@@ -81,30 +66,6 @@ def first_return(events):
     off = switches.loc[(switches["time"] == 0) & (switches["what"] == "off"), "agent"]
     back = switches[(switches["what"] == "on") & switches["agent"].isin(off)]
     return back.groupby("agent")["time"].min()
-
-
-@given(
-    mode=st.sampled_from(["async", "sync"]),
-    on=st.sampled_from([2.0, {"kind": "uniform", "low": 0.5, "high": 4}]),
-    off=st.sampled_from([1.0, {"kind": "pareto", "mean": 1.0, "shape": 1.5}]),
-    latency=st.sampled_from([0.25, {"kind": "exponential", "mean": 0.4}]),
-    drop=st.sampled_from([0.0, 0.3]),
-    forget=st.booleans(),
-    computing=st.sampled_from([0.0, 0.25]),
-    begin=st.sampled_from([0.0, 1.5]),
-    seed=st.integers(0, 1000),
-)
-@settings(max_examples=6)
-def test_messages_are_conserved(mode, on, off, latency, drop, forget, computing, begin, seed):
-    """Which every run asserts; and both engines tell the same story."""
-    network = {"latency": latency, "drop": drop, "fifo": seed % 2 == 0, "retransmit_after": 0.5}
-    network["partitions"] = [{"from": begin, "until": begin + 2, "groups": 3}]
-    availability = {"kind": "on_off", "on": on, "off": off, "forget": forget}
-    changes = {"availability": availability, "network": network, "compute__time": computing}
-    scenario = build(MEANS, **changes, algorithm__mode=mode, seed=seed, stop={"time": 6})
-    trace = assert_same(scenario).trace
-    parts = trace[["delivered", "dropped", "missed", "in_flight"]].sum(axis=1)
-    assert (trace["communications"] == parts).all()
 
 
 # --- what being off means -----------------------------------------------------------------------

@@ -145,6 +145,8 @@ def assert_as_simulated(scenario):
             [row[k] for k in EXACT] for row in expected.rows
         ]
         for row, right in zip(rows, expected.rows, strict=True):
+            parts = ("delivered", "dropped", "missed", "in_flight")
+            assert row["communications"] == sum(row[part] for part in parts)
             assert row["staleness"] == pytest.approx(right["staleness"], abs=1e-9)
             np.testing.assert_allclose(row["models"], right["models"], rtol=1e-9, atol=1e-9)
     return expected

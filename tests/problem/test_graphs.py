@@ -18,7 +18,7 @@ from simulator.errors import ScenarioError
 from simulator.problem import generators
 from simulator.problem.graphs import GRAPHS
 from simulator.problem.graphs.graph import Agents, connected_parts, mirror
-from simulator.scenario.choice import one_of
+from simulator.scenario.kinds import one_of
 
 SCHEMA = TypeAdapter(one_of(list(GRAPHS.values())))
 

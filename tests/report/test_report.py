@@ -13,15 +13,20 @@ from PIL import Image
 
 from simulator import compare, sweep
 from simulator.engines.setup import prepare
-from simulator.report import animation
-from simulator.report import layout as layout_module
+from simulator.report import animation, network_view
 from simulator.report import page as page_module
-from simulator.report.colours import colouring, reach_of
-from simulator.report.events import ARRIVED, LOST, Messages, read_batches, tell
-from simulator.report.histograms import _EDGES, age_law
-from simulator.report.layout import arrange
-from simulator.report.packing import squeezed, to_json
+from simulator.report.event_story import (
+    _EDGES,
+    ARRIVED,
+    LOST,
+    Messages,
+    age_law,
+    read_batches,
+    tell,
+)
+from simulator.report.network_view import arrange, colouring, reach_of
 from simulator.report.page import write_page
+from simulator.report.parts import squeezed, to_json
 from simulator.runs.results import save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
@@ -204,11 +209,11 @@ def test_layouts(monkeypatch):
     spring = arrange(bare, 10**6)
     assert "springs" in spring.how
     assert len(spring.links) == means.W.nnz // 2
-    monkeypatch.setattr(layout_module, "_SPRING", 5)
+    monkeypatch.setattr(network_view, "_SPRING", 5)
     ring = problem_of(build(MEANS, task__agents=40, graph={"kind": "knn", "k": 8}))
     ring = type(ring)(**{**vars(ring), "vectors": None, "targets": None})
     assert "spectral" in arrange(ring, 10**6).how
-    monkeypatch.setattr(layout_module, "MOST_AGENTS", 5)
+    monkeypatch.setattr(network_view, "MOST_AGENTS", 5)
     few = arrange(means, 3)
     assert len(few.agents) == len(few.places) <= 5
     assert len(few.links) == 3
@@ -249,7 +254,7 @@ def test_what_is_no_result_is_said_in_one_line(plain, tmp_path, here, monkeypatc
     newer = shutil.copytree(folder, tmp_path / "newer")
     manifest = json.loads((newer / "manifest.json").read_text())
     (newer / "manifest.json").write_text(json.dumps({**manifest, "schema_version": 99}))
-    one_line(here("report", newer), "another version", "99")
+    one_line(here("report", newer), "newer version", "99")
     one_line(here("animate", folder), "record: {models: true}")
     one_line(here("animate", folder, "-o", "x.mp4"), ".gif")
     monkeypatch.setattr(page_module, "find_spec", lambda name: None)

@@ -27,6 +27,7 @@ from simulator.theory.objectives import mp_optimum
 from tests.conftest import LINEAR, MEANS, build
 
 HUGE = 10**15
+TO_TARGET = {"time": 600, "metric": "distance", "below": "1%"}
 
 
 def setup_of(scenario):
@@ -83,9 +84,11 @@ def test_agents_messages_and_files_are_counted_too(tmp_path: Path, monkeypatch):
 
 # --- time ---------------------------------------------------------------------------------------
 def test_clocks_that_cannot_advance_are_refused():
-    assert "cannot advance from tick to tick" in refusal(MEANS, clock__rate=1e99)
+    assert "ticks (clock.rate)" in refusal(MEANS, clock__rate=1e99)
+    to_target = {"time": 50, "metric": "distance", "below": "1%"}
+    assert "ticks (clock.rate)" in refusal(MEANS, clock__rate=1e99, stop=to_target)
     busy = refusal(MEANS, clock__rate=1e99, compute__time=1, stop={"communications": 9})
-    assert "cannot advance" in busy
+    assert "ticks (clock.rate)" in busy
     assert run(build(MEANS, clock__rate=1e99, stop={"communications": 9})).summary["bytes"]
 
 
@@ -124,7 +127,7 @@ def test_the_expected_number_of_samples_is_a_lower_bound(mode):
             stop={"communications": 2000},
             record__every=0.1,
         )
-        bound = limits._expected_samples(setup_of(scenario))
+        bound = limits.expected_events(setup_of(scenario))["samples"]
         # 1000 ticks or more: their number is within five standard deviations of its mean.
         assert 0 < bound * (1 - 5 / np.sqrt(1000)) < len(run(scenario).trace)
 
@@ -140,6 +143,26 @@ def test_more_samples_than_expected_end_the_run(monkeypatch):
         {"clock__rate": 1e12, "stop": {"time": 1}},
         {"stop": {"communications": 2**53}, "record": {"samples": 10}},
         {"algorithm__mode": "sync", "network__latency": 1e-12, "stop": {"time": 10}},
+        {"algorithm__mode": "sync", "network__latency": 1e-18, "stop": TO_TARGET},
+        {
+            "algorithm__mode": "sync",
+            "network__latency": {"kind": "lognormal", "mean": 1, "sigma": 30},
+        },
+        {
+            "algorithm__mode": "sync",
+            "network": {"drop": 1 - 1e-10, "retransmit_after": 1e-90, "latency": 0.05},
+        },
+        {
+            "algorithm__mode": "sync",
+            "network": {"latency": 1e-18},
+            "availability": {"kind": "on_off", "on": 100, "off": 1},
+            "stop": {"time": 10},
+        },
+        {
+            "algorithm__mode": "sync",
+            "network": {"latency": 0.05, "retransmit_after": 1e-13},
+            "stop": {"time": 10},
+        },
         {
             "algorithm__mode": "sync",
             "network": {"drop": 1e-12, "retransmit_after": 1, "latency": 1e-12},
@@ -157,14 +180,14 @@ def test_more_samples_than_expected_end_the_run(monkeypatch):
         },
     ],
 )
-def test_more_messages_than_anybody_can_wait_for_are_refused(overrides):
-    assert "messages, which would take days at best" in refusal(MEANS, **overrides)
+def test_more_events_than_anybody_can_wait_for_are_refused(overrides):
+    assert "which would take days at best" in refusal(MEANS, **overrides)
 
 
 def test_more_comings_and_goings_than_anybody_can_wait_for_are_refused():
     for stop in ({"time": 100}, {"communications": 10_000}):
         availability = {"kind": "on_off", "on": 1e-9, "off": 1e-10}
-        assert "come and go some" in refusal(MEANS, availability=availability, stop=stop)
+        assert "switches (availability)" in refusal(MEANS, availability=availability, stop=stop)
 
 
 @pytest.mark.parametrize("mode", ["async", "sync"])
@@ -173,7 +196,7 @@ def test_the_expected_number_of_messages_is_a_lower_bound(mode, drop):
     """Or nearly so: in the mean, and of some thousand messages."""
     network = {"latency": 0.2, "drop": drop, "retransmit_after": 0.3}
     scenario = build(MEANS, algorithm__mode=mode, network=network, stop={"time": 100})
-    bound = limits._least_communications(setup_of(scenario))
+    bound = limits.expected_events(setup_of(scenario))["messages"]
     sent = run(scenario).summary["communications"]
     assert 1000 < bound * (1 - 5 / np.sqrt(1000)) < sent
 

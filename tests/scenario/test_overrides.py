@@ -227,7 +227,7 @@ def test_parse_override(text: str, values: list[Any]) -> None:
         ("seed=1, 2, 1", "the value 1 is given twice"),
         ("seed=1,1.0", "the value 1.0 is given twice"),
         ("seed=.inf", "must be a finite number (got .inf)"),
-        ("seed=&a 1", "anchors are not allowed"),
+        ("seed=&a 1", "anchors and aliases are not allowed"),
         ("seed=!!python/none x", "tags are not allowed"),
         ("seed={a: 1, a: 2}", "duplicate key"),
     ],

@@ -14,8 +14,8 @@ from scipy import stats
 from simulator import compare, frontier
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.report.sources import find
-from simulator.report.sweep import sweep_item
+from simulator.report.parts import find
+from simulator.report.sweep_page import sweep_item
 from simulator.runs.plugins import load_plugins
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario

@@ -1,19 +1,152 @@
-"""Pictures of the agents: where they are, who knows whom, and their models as colours."""
+"""The pictures of a run: error against time and communications, and the agents themselves."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from matplotlib import rcParams
+from matplotlib import rc_context, rcParams
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
 
-from simulator.figures.style import BLUE, GREY, ORANGE, wrapped
+from simulator.errors import ScenarioError
+from simulator.figures.style import (
+    BLUE,
+    COUNTS,
+    GREEN,
+    GREY,
+    ORANGE,
+    Look,
+    keep,
+    legend_below,
+    log_scale,
+    title,
+    wrapped,
+)
 from simulator.problem.problem import Floats, Problem
+from simulator.problem.tasks.linear_classification import LinearClassification
+from simulator.problem.tasks.mean_estimation import MeanEstimation
+from simulator.runs.result import Result
+from simulator.scenario.kinds import kind_of
+
+#: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
+SHOWN = ("accuracy", "test_error", "l2_error", "distance")
+AXES = {"time": "simulated time (s)", "communications": "communications (messages sent)"}
+
+
+def draw_run(result: Result, folder: Path, look: Look | None = None) -> None:
+    """All figures of a run, as files in a folder."""
+    look = look or Look()
+    with rc_context(look.style):
+        keep(run_pictures(result, look), folder, look)
+
+
+def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
+    """All figures of a run by name; drawn within the look's style."""
+    names = shown_metrics(result, look)
+    if len(result.trace) > 1:
+        rows = len(names) * (2 if look.narrow else 1)
+        figure = look.picture(0.8 + (1.45 if look.narrow else 1.75) * rows)
+        _errors(figure, result, names, look)
+        yield "error", figure
+    task = result.scenario.task
+    if isinstance(task, MeanEstimation):
+        figure = look.picture(2.1 if look.narrow else 1.25)
+        assert result.problem.vectors is not None
+        one = [(stage, models[:, 0]) for stage, models in _stages(result)]
+        moon_panels(figure, result.problem.vectors, one)
+        yield "models", figure
+    elif isinstance(task, LinearClassification):
+        figure = look.picture(*(2 * [min(look.width, 4.4)]))
+        assert result.problem.targets is not None
+        targets_and_links(figure, result.problem.targets[:, :2], result.problem.W)
+        yield "targets", figure
+    elif layout(result.problem) is not None:
+        figure = look.picture(2.9 if look.narrow else 2.0)
+        model_panels(figure, result.problem, _stages(result))
+        yield "models", figure
+
+
+def shown_metrics(result: Result, look: Look) -> list[str]:
+    """What the figure of errors shows."""
+    measured = [kind_of(metric) for metric in result.scenario.kinds.metrics]
+    there = [name for name in measured if name in result.trace]
+    if look.metric is None:
+        known = [name for name in SHOWN if name in there]
+        asked = [metric.kind for metric in getattr(result.scenario.record, "metrics", ())]
+        shown = [*known[:1], *(name for name in asked if name in there)]
+        return list(dict.fromkeys(shown)) or there[:1]
+    if look.metric not in there:
+        raise ScenarioError(
+            f"--metric {look.metric}: not measured in this run; allowed: {', '.join(there)}"
+        )
+    return [look.metric]
+
+
+def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> None:
+    """The run's metrics (rows) against simulated time and against communications (columns).
+
+    In a narrow figure communications are below time.
+    """
+    trace, table = result.trace, result.summary["metrics"]
+    known = {kind_of(metric): metric for metric in result.scenario.kinds.metrics}
+    labels = {kind: metric.label for kind, metric in known.items()}
+    shape = (2 * len(names), 1) if look.narrow else (len(names), 2)
+    grid = figure.subplots(*shape, squeeze=False)
+    for row, name in enumerate(names):
+        axes = grid[2 * row : 2 * row + 2, 0] if look.narrow else grid[row]
+        for axis, (x, text) in zip(axes, AXES.items(), strict=True):
+            # Metrics are step functions: between samples the last value holds.
+            axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
+            for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
+                level = table.get(stage, {}).get(name, 0.0)
+                if level > 0:
+                    axis.axhline(level, color=colour, linestyle=style, label=stage)
+            if not known[name].grows and (trace[name] > 0).all():
+                log_scale(axis)
+            axis.locator_params(axis="x", nbins=5)
+            if x == "communications":
+                axis.xaxis.set_major_formatter(COUNTS)
+            if look.narrow or row == len(names) - 1:
+                axis.set_xlabel(text)
+            axis.set_ylabel(look.metric_label(name, labels))
+        for number, cut in enumerate(result.scenario.network.partitions):
+            end = min(cut.until, float(trace["time"].iloc[-1]))
+            label = None if number else "partition"
+            axes[0].axvspan(min(cut.begin, end), end, color="0.9", label=label)
+        if not look.narrow:
+            axes[1].sharey(axes[0])
+            axes[1].set_ylabel("")
+            axes[1].tick_params(labelleft=False)
+    legend_below(figure, grid[0, 0])
+    title(figure, _title(result))
+
+
+def _stages(result: Result) -> list[tuple[str, Floats]]:
+    """True, solitary, final and best models, as far as they are known."""
+    problem = result.problem
+    time = result.summary["simulated_time"]
+    stages: list[tuple[str, Floats | None]] = [
+        ("true means" if problem.data.X is None else "true models", problem.targets),
+        ("solitary models", problem.solitary),
+        (f"models at {time:,.0f} s" if time >= 1000 else f"models at {time:.4g} s", result.models),
+        ("optimum", result.optimum),
+    ]
+    return [(stage, models) for stage, models in stages if models is not None]
+
+
+def _title(result: Result) -> str:
+    summary = result.summary
+    text = f"{summary['name']}: {summary['algorithm']}"
+    if result.scenario.algorithm.rule is not None:
+        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
+    return f"{text}, {summary['agents']:,} agents"
+
 
 #: Agents that a picture shows at most.
 POINTS = 5000
@@ -29,7 +162,7 @@ def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]
     if step > 1:
         figure.suptitle(f"one agent in {step} of {len(vectors):,}", fontsize=8)
     points: Any = None
-    for axis, (title, models) in zip(axes, panels, strict=True):
+    for axis, (name, models) in zip(axes, panels, strict=True):
         # Red and blue are equally dark: without colours the shape tells the sign.
         for marker, chosen in (("^", models[::step] >= 0), ("v", models[::step] < 0)):
             points = axis.scatter(
@@ -43,7 +176,7 @@ def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]
                 edgecolors="black",
                 linewidths=0.25 if len(vectors) // step < 1000 else 0,  # edges would hide them
             )
-        _bare(axis, title)
+        _bare(axis, name)
         axis.set_aspect("equal")
     bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
     bar.set_label("estimated mean")
@@ -59,7 +192,7 @@ def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Float
     axes = _panels(figure, len(panels))
     step = -(-len(places) // POINTS)
     points: Any = None
-    for axis, (title, _), colours in zip(axes, panels, values, strict=True):
+    for axis, (name, _), colours in zip(axes, panels, values, strict=True):
         if step == 1 and problem.W.nnz <= 2 * _LINKS:
             _links(axis, places, problem.W, colour=GREY, strength=0.5)
         points = axis.scatter(
@@ -73,7 +206,7 @@ def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Float
             linewidths=0.3,
             zorder=3,
         )
-        _bare(axis, title)
+        _bare(axis, name)
     bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
     bar.set_label(wrapped(what, 0.5 * figure.get_figheight()))
 
@@ -156,9 +289,9 @@ def _size(figure: Figure, panels: int, agents: int) -> float:
     return float(np.clip((0.35 * width) ** 2 / max(agents, 1), 3, 40))
 
 
-def _bare(axis: Any, title: str) -> None:
+def _bare(axis: Any, name: str) -> None:
     """A panel in which places have no names."""
-    axis.set_title(title)
+    axis.set_title(name)
     axis.set_xticks([])
     axis.set_yticks([])
     axis.grid(visible=False)

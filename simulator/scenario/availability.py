@@ -1,24 +1,22 @@
-"""A network that lives: devices that come and go, partitions, and where the agents are."""
+"""Devices that come and go, and where they are."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model, model_validator
+from pydantic import Field, model_validator
 
 from agents.parameters import MOST_INDEX, Strict, report
 from simulator.errors import ScenarioError
 from simulator.scenario.cells import held_by, read_cells, read_text, times
 from simulator.scenario.laws import Law
-from simulator.scenario.quantities import InputFile, PositiveSeconds, Seconds
+from simulator.scenario.quantities import InputFile
 
 
 # --- availability -------------------------------------------------------------------------------
@@ -102,69 +100,6 @@ class Traced(Strict):
 
 
 Availability = OnOff | Traced
-
-
-# --- partitions ---------------------------------------------------------------------------------
-def _sort_of_groups(value: Any) -> str:
-    if isinstance(value, list):
-        return "lists"
-    return "name" if isinstance(value, str) else "number"
-
-
-def _number_is_name(value: Any) -> Any:
-    return str(value) if type(value) is int else value
-
-
-#: An agent of a group: its name, which may look like a number.
-_Name = Annotated[str, BeforeValidator(_number_is_name, json_schema_input_type=str | int)]
-Groups = Annotated[
-    Annotated[int, Field(ge=2, le=MOST_INDEX), Tag("number")]
-    | Annotated[Literal["by site"], Tag("name")]
-    | Annotated[
-        list[Annotated[list[_Name], Field(min_length=1)]], Field(min_length=1), Tag("lists")
-    ],
-    Discriminator(_sort_of_groups),
-]
-
-
-class Cut(Strict):
-    """While it lasts, what is sent from one group to another is lost."""
-
-    until: PositiveSeconds
-    """The end, from which on messages pass again."""
-    groups: Groups
-    """So many random groups of equal size, ``by site``, or lists of agents; who is in none of them
-    is in one more."""
-
-    @property
-    def begin(self) -> float:
-        """When it begins; ``from`` is a word of Python's."""
-        return float(getattr(self, "from"))
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        if self.begin >= self.until:
-            report([("until", f"must be later than from, {self.begin:g} s (got {self.until:g} s)")])
-        if isinstance(self.groups, list):
-            names = [name for group in self.groups for name in group]
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            report([("groups", f"agent {name!r} is there twice") for name in twice[:1]])
-        return self
-
-
-_FROM = Field(description="The beginning: what is sent from then on is lost.")
-Partition: Any = create_model("Partition", __base__=Cut, **{"from": (Seconds, _FROM)})  # type: ignore[call-overload]
-Partition.__doc__ = Cut.__doc__
-
-
-def overlaps(cuts: list[Cut]) -> list[tuple[str, str]]:
-    """Partitions that begin before an earlier one has ended."""
-    order = sorted(range(len(cuts)), key=lambda k: cuts[k].begin)
-    return [
-        (f"{k}.from", f"must not be before {cuts[j].until:g} s, when partition {j + 1} ends")
-        for j, k in pairwise(order)
-        if cuts[k].begin < cuts[j].until
-    ]
 
 
 # --- sites --------------------------------------------------------------------------------------

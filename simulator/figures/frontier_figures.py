@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
 from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, keep, title, wrapped
-from simulator.figures.sweep import select
+from simulator.figures.sweep_figures import select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
 

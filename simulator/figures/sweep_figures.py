@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
-from simulator.figures.run import AXES, SHOWN
+from simulator.figures.run_figures import AXES, SHOWN
 from simulator.figures.style import (
     COUNTS,
     GREY,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli.options import figure_options, look_of, out_option, plugin_option
+from simulator.cli.options import SECONDS, figure_options, look_of, out_option, plugin_option
 
 if TYPE_CHECKING:
     from simulator.figures.style import Look
@@ -24,7 +24,7 @@ def list_command(out: Path) -> None:
     Example:
       python -m simulator list
     """
-    from simulator.cli.tables import Column, fitted, number, terminal
+    from simulator.cli.terminal import Column, fitted, number, terminal
     from simulator.runs.listing import results_table
 
     table = results_table(out)
@@ -117,7 +117,7 @@ def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figu
 
 
 def _draw_run(place: Path, target: Path, look: Look, plugins: tuple[str, ...]) -> None:
-    from simulator.figures.run import draw_run
+    from simulator.figures.run_figures import draw_run
     from simulator.runs.results import open_result
     from simulator.store.store import Store
 
@@ -129,9 +129,9 @@ def _draw_run(place: Path, target: Path, look: Look, plugins: tuple[str, ...]) -
 
 
 def _draw_sweep(place: Path, target: Path, look: Look) -> None:
-    from simulator.figures.comparison import draw_comparison
-    from simulator.figures.frontier import draw_frontier
-    from simulator.figures.sweep import draw_sweep
+    from simulator.figures.comparison_figures import draw_comparison
+    from simulator.figures.frontier_figures import draw_frontier
+    from simulator.figures.sweep_figures import draw_sweep
     from simulator.sweeps.comparison import Comparison
     from simulator.sweeps.frontier import Frontier
     from simulator.sweeps.stored import load_sweep
@@ -154,3 +154,70 @@ def _place(folder: Path) -> Path:
         if (place / "manifest.json").exists():
             return place
     raise MissingError(f"{folder}: no result is stored there; `list` shows what is")
+
+
+_RESULTS = click.argument(
+    "results", metavar="RESULT…", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+
+
+@click.command("report")
+@_RESULTS
+@click.option(
+    "-o",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page to write.  [RESULT/report.html, or report.html for several]",
+)
+@click.option("--open", "show", is_flag=True, help="Open it in a browser.")
+@click.option(
+    "--from",
+    "window",
+    type=SECONDS,
+    default=0.0,
+    metavar="T",
+    help="Show messages from this simulated time on, in seconds.  [0]",
+)
+@plugin_option
+def report_command(
+    results: tuple[Path, ...],
+    out: Path | None,
+    show: bool,
+    window: float,
+    plugins: tuple[str, ...],
+) -> None:
+    """Make a page of results, sweeps or comparisons: one HTML file, everything inside.
+
+    \b
+    Examples:
+      python -m simulator report results/moons-17fc246b --open
+      python -m simulator report results/moons-* -o both.html
+      python -m simulator report results/sweeps/phase_diagram-0a1b2c3d
+    """
+    from simulator.report.page import write_page
+
+    place = write_page(results, out, plugins=plugins or None, window=window)
+    click.echo(str(place))
+    if show:
+        click.launch(place.absolute().as_uri())
+
+
+@click.command("animate")
+@click.argument("result", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "out",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The picture to write, .gif or .png (animated).  [RESULT/models.gif]",
+)
+@plugin_option
+def animate_command(result: Path, out: Path | None, plugins: tuple[str, ...]) -> None:
+    """Make a moving picture of the agents' models; the run needs record: {models: true}.
+
+    \b
+    Example:
+      python -m simulator animate results/moons-17fc246b -o moons.gif
+    """
+    from simulator.report.animation import write_animation
+
+    click.echo(str(write_animation(result, out, plugins=plugins or None)))

@@ -15,11 +15,9 @@ import pandas as pd
 from simulator.errors import StoreError
 from simulator.figures.style import Look
 from simulator.report import words
-from simulator.report.colours import thinned
-from simulator.report.html import Html, definitions, fill, items, safe
-from simulator.report.packing import column, typed
-from simulator.report.run import Item
-from simulator.report.sources import Source
+from simulator.report.network_view import thinned
+from simulator.report.parts import Html, Source, column, definitions, fill, items, safe, typed
+from simulator.report.run_page import Item
 from simulator.store.store import read_file, read_manifest
 from simulator.store.whole_files import damaged
 from simulator.sweeps.comparison import costs_text, speedup_text

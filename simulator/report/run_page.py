@@ -10,13 +10,29 @@ import numpy as np
 
 from simulator.engines.setup import Setup, prepare
 from simulator.report import words
-from simulator.report.colours import colouring, colourings, stages, thinned
-from simulator.report.events import UNDER_WAY, Messages, Story, read_batches, tell
-from simulator.report.histograms import Histogram, age_law, delay_law, together
-from simulator.report.html import definitions, fill, items, paragraphs, table
-from simulator.report.layout import Layout, arrange
-from simulator.report.packing import column, squeezed, typed
-from simulator.report.sources import Source
+from simulator.report.event_story import (
+    UNDER_WAY,
+    Histogram,
+    Messages,
+    Story,
+    age_law,
+    delay_law,
+    read_batches,
+    tell,
+    together,
+)
+from simulator.report.network_view import Layout, arrange, colouring, colourings, stages, thinned
+from simulator.report.parts import (
+    Source,
+    column,
+    definitions,
+    fill,
+    items,
+    paragraphs,
+    squeezed,
+    table,
+    typed,
+)
 from simulator.runs.result import Result
 from simulator.seeds import Streams
 from simulator.theory.metrics import METRICS
