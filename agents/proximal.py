@@ -1,7 +1,8 @@
 """Proximal steps, argmin_θ (a/2)‖θ − v‖² + b·L(θ), one function for each kind of loss.
 
-Plain functions on arrays that write their result into ``theta`` (p,).  Where the solution is
-iterative they start from ``dual`` (m,), leave the new dual there, and return False when the limit
+``Attached`` is a loss with the data of a run's agents, whose steps and gradients these are.  Plain
+functions on arrays write their result into ``theta`` (p,).  Where the solution is iterative they
+start from ``dual`` (m,), leave the new dual there, and return False when the limit
 of passes was reached first.
 """
 
@@ -10,6 +11,8 @@ of passes was reached first.
 from __future__ import annotations
 
 import math
+from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,16 +20,19 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, newton_direction, prox_box
+from agents.machinery import compiling
 from agents.machinery.compiling import FAILED, inlined, kernel
+from agents.machinery.formulas import Formulas, LossError
 from agents.machinery.intrinsics import invoke
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 #: Newton's method solves the logistic step in about 10 iterations, 50 from very far away.
 NEWTON_LIMIT = 200
 
 
-# --- the loss of the agents whose data are ``agents.attached.Data`` ------------------------------
+# --- the loss of the agents whose data are ``Attached.data`` --------------------------------------
 def slopes(d: Any, s: Floats, y: Floats, out: Floats) -> None:
     """out ← ∂ℓ/∂s of each prediction and target."""
     d.formulas.each("slopes", s, y, out)
@@ -195,3 +201,165 @@ def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
         for x in range(d.p):
             out[x] += rate * X[z, x]
     return True
+
+
+# --- a loss with the data of a run ----------------------------------------------------------------
+class Attached:
+    """A loss with the data of a run's agents: gradients, and proximal steps if a and b are given.
+
+    ``pointers`` are for compiled code; the methods do the same from Python.
+    """
+
+    def __init__(
+        self,
+        loss: Any,
+        X: Floats,
+        y: Floats,
+        offsets: Indices,
+        a: Floats | None = None,
+        b: Floats | None = None,
+        gradient_steps: int = 0,
+        *,
+        clip: float = 0.0,
+    ):
+        points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
+        given: dict[str, Any] = {"points": points, "targets": y, "offsets": offsets}
+        given |= {"steps": gradient_steps, "clip": clip}
+        if a is not None and b is not None:
+            given |= {"a": a, "b": b}
+            given |= (
+                {"lengths": _step_lengths(loss, points, offsets, a, b)}
+                if gradient_steps
+                else loss.exact(points, y, offsets, a, b)
+            )
+        numbers, arrays = _filled(given)
+        self._loss, self._functions, self._formulas = loss, _steps(), Formulas(loss)
+        self._step = "gradient_steps" if gradient_steps else loss.proximal_step
+        #: All of it as plain Python sees it.
+        self.data = self._functions.state(**numbers, **arrays, formulas=self._formulas)
+        self._record = self._functions.layout.record(numbers, arrays)
+        self.address = int(self._record.ctypes.data)
+        self._record["formulas_constants"] = self._formulas.address
+
+    def pointers(self, gradient: bool) -> tuple[int, int, int]:
+        """Of the proximal step and the gradient, 0 for what was not asked for; of the data."""
+        prox = self._pointer(self._step) if len(self.data.a) else 0
+        return prox, self._pointer("gradient_at") if gradient else 0, self.address
+
+    def _pointer(self, step: str) -> int:
+        """Of a step; the formulas that it needs, and no others, are compiled."""
+        for label in _NEEDS.get(step, ()):
+            self._record[f"formulas_{label}"] = self._formulas.pointer(label)
+        return int(self._functions.address(step))
+
+    def prox(self, i: int, v: Floats, theta: Floats) -> bool:
+        """θ ← the proximal point of v for agent i; False if a limit was reached first."""
+        return self._call(self._step, i, v, theta)
+
+    def prox_all(self, v: Floats, thetas: Floats) -> int:
+        """The proximal points (n, p) of one v for all agents; how many reached a limit first."""
+        return sum(not self.prox(i, v, theta) for i, theta in enumerate(thetas))
+
+    def gradient_of(self, i: int, theta: Floats, out: Floats) -> None:
+        """out ← a (sub)gradient of L_i at θ."""
+        self._call("gradient_at", i, theta, out)
+
+    def _call(self, label: str, i: int, a: Floats, b: Floats) -> bool:
+        if not compiling.JIT:
+            return bool(self._functions.functions[label](self.data, i, a, b))
+        pointer = self._pointer(label)
+        verdict = int(compiling.call(pointer, self.address, i, 0, a.ctypes.data, b.ctypes.data))
+        if verdict == compiling.FAILED:
+            raise self._fault(label, i, a, b)
+        return verdict == compiling.FINE
+
+    def _fault(self, label: str, i: int, *models: Floats) -> LossError:
+        """The formula that failed: where the step stood, or farther away, where it looked ahead."""
+        points = slice(self.data.offsets[i], self.data.offsets[i + 1])
+        y = self.data.targets[points]
+        there = [self.data.points[points] @ theta for theta in models]
+        for s in [*there, *(np.full(len(y), far) for far in _FAR)]:
+            for formula in _NEEDS.get(label, ()):
+                fault = self._formulas.fault(formula, s, y)
+                if fault is not None:
+                    return fault
+        return LossError(f"loss {self._loss.kind}: {label} failed in compiled code only")
+
+
+#: What is the same for all agents: the dimension, gradient steps instead of an exact solution (0:
+#: exact), the least dual variable of a kinked loss as a multiple of b, and the greatest L1 norm of
+#: one point's part of the gradient (0: no limit).
+_NUMBERS: dict[str, type] = {"p": int, "steps": int, "low": float, "clip": float}
+#: The arrays, with their types and axes; those that a loss has no use for are empty.
+_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
+    # The points of all agents end to end, and their targets; agent i's are those from offsets[i].
+    "points": (float, ("M", "p")),
+    "targets": (float, ("M",)),
+    "offsets": (int, ("n1",)),
+    # The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ).
+    "a": (float, ("na",)),
+    "b": (float, ("na",)),
+    # The dual variables, from which iterative steps start.
+    "dual": (float, ("Md",)),
+    # Kinked: z, their lengths and t; the Gram matrices end to end, and where each begins; the
+    # Cholesky factor of a part of each, and which part that is.
+    "Z": (float, ("Mz", "p")),
+    "norms": (float, ("Mz",)),
+    "t": (float, ("Mz",)),
+    "grams": (float, ("G",)),
+    "gram_offsets": (int, ("g1",)),
+    "roots": (float, ("G",)),
+    "rooted": (int, ("Mz",)),
+    # Quadratic: θ = shrink·v + shift.
+    "shrink": (float, ("nq", "p", "p")),
+    "shift": (float, ("nq", "p")),
+    # The lengths of gradient steps, 0 for the subgradient method's.
+    "lengths": (float, ("nl",)),
+}
+_AXES = {axis: int for _, axes in _ARRAYS.values() for axis in axes if isinstance(axis, str)}
+_POINTERS = ("slopes", "bends", "constants")
+#: The formulas that a step needs.
+_NEEDS = {
+    "newton_step": ("slopes", "bends"),
+    "gradient_steps": ("slopes",),
+    "gradient_at": ("slopes",),
+}
+#: Predictions to try where a step has failed, and nobody knows at which.
+_FAR = [sign * 10.0**k for k in range(-3, 13) for sign in (1, -1)]
+
+
+@cache
+def _steps() -> compiling.Functions:
+    """The proximal steps and the gradient, for all losses."""
+    steps = (affine_step, newton_step, box_step, gradient_steps, gradient_at)
+    names = [step.__name__ for step in steps]
+    vectors = "floats(a, s.p), floats(b, s.p)"
+    return compiling.Functions(
+        "proximal",
+        compiling.Layout(_AXES | _NUMBERS, _ARRAYS, {"formulas": _POINTERS}),
+        dict(zip(names, steps, strict=True)),
+        {name: f"verdict = 0 if f_{name}(s, i, {vectors}) else 2" for name in names},
+        b"",
+        {"Formulas": namedtuple("Formulas", _POINTERS)},
+    )
+
+
+def _filled(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """All numbers and arrays of a record; what a loss has no use for is 0 or empty."""
+    numbers: dict[str, Any] = dict.fromkeys(_AXES | _NUMBERS, 0)
+    numbers |= {name: given[name] for name in _NUMBERS if name in given}
+    for name in _ARRAYS.keys() & given.keys():
+        numbers |= dict(zip(map(str, _ARRAYS[name][1]), given[name].shape, strict=True))
+    arrays: dict[str, Any] = {}
+    for name, (kind, axes) in _ARRAYS.items():
+        empty: Any = np.zeros([numbers[str(axis)] for axis in axes], kind)
+        arrays[name] = np.ascontiguousarray(given.get(name, empty), kind)
+    return numbers, arrays
+
+
+def _step_lengths(loss: Any, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
+    """1/(a + b·Lip), Lip the Lipschitz constant of ∇L_i; 0 where the loss has kinks."""
+    if loss.curvature is None:
+        return np.zeros(len(a))
+    scale = a + b * loss.curvatures(X, offsets)
+    return np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

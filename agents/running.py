@@ -17,7 +17,6 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents import rule as rules
-from agents.attached import Attached
 from agents.losses.loss import design
 from agents.machinery import code_cache, compiling
 from agents.machinery.code_errors import (
@@ -30,6 +29,7 @@ from agents.machinery.code_errors import (
 )
 from agents.machinery.intrinsics import invoke, next_double
 from agents.parameters import numbers_of
+from agents.proximal import Attached
 from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
 
 Floats = NDArray[np.float64]

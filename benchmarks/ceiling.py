@@ -13,8 +13,8 @@ import numpy as np
 
 from agents.machinery.compiling import entry
 from simulator.engines.compiled import draws, network, queue, world
-from simulator.engines.compiled.memory import attach, view
 from simulator.engines.compiled.queue import KINDS, pop, push
+from simulator.engines.compiled.record import attach, view
 from simulator.engines.compiled.world import AGENT, EDGE, LAYOUT
 from simulator.engines.setup import Setup
 
@@ -57,7 +57,7 @@ def _loop(runs: Any, until: float) -> bool:
 def ceiling(setup: Setup):
     """A function that runs to a time and returns the number of deliveries so far."""
     run = np.zeros(1, LAYOUT)
-    n, edge_count = setup.problem.n, len(setup.neighbours)
+    n, edge_count = setup.problem.n, len(setup.neighbour)
     run["n"], run["edge_count"] = n, edge_count
     blocks = draws.Draws(setup, max(8, n))
     uplinks, links = network.fill(run, setup)

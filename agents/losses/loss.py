@@ -62,7 +62,7 @@ class Loss(Strict):
         raise NotImplementedError
 
     def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
-        """The fields of ``agents.attached.Data`` that this step needs beside points and targets.
+        """The arrays of ``agents.proximal`` that this step needs beside points and targets.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Loss(Strict):
         They minimise L_i + (ridge/2)‖θ‖²: the proximal point of 0 with a = ridge.  That is 0 only
         where every L_i has one minimiser.
         """
-        from agents.attached import Attached
+        from agents.proximal import Attached
 
         n = len(offsets) - 1
         if ridge == 0.0:
@@ -207,4 +207,7 @@ class Kinked(Loss):
             "low": self.low,
             "grams": np.concatenate([*grams, np.empty(0)]),
             "gram_offsets": np.concatenate([[0], np.cumsum(small**2)]).astype(np.int64),
+            "roots": np.zeros(int(np.sum(small**2))),
+            "rooted": np.zeros(len(t), dtype=np.int64),
+            "dual": np.zeros(len(t)),
         }

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear, minimize
 
-from agents.attached import Attached
 from agents.losses import Kinked, Loss
+from agents.proximal import Attached
 from simulator.conformance.subjects import Subject
 from simulator.conformance.verdicts import CheckError, NotApplicableError, check
 

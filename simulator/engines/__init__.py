@@ -2,7 +2,7 @@
 
 ==============  ===============================================================================
 ``setup``       from a scenario to the start of a run: what both engines begin with
-``events``      the form of what happened, where it is recorded
+``event_rows``  the form of what happened, where it is recorded
 ``watch``       the metric that is followed at every update, for both engines
 ``reference``   the network and the clock with SimPy; the agents' processes are in ``agents``
 ``compiled``    the same events in Numba, on flat arrays

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
+from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
-from simulator.engines.presence import Cuts, Presence, cuts, presence
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
@@ -29,7 +29,7 @@ class Setup:
     """A problem, and everything about the devices that is fixed before the first event.
 
     Directed edges are numbered as the entries of W in CSR order: agent i's links are
-    ``indptr[i] … indptr[i + 1] − 1``, towards ``neighbours[edge]``; ``back[edge]`` is the edge
+    ``first[i] … first[i + 1] − 1``, towards ``neighbour[edge]``; ``back[edge]`` is the edge
     in the other direction.
     """
 
@@ -37,8 +37,8 @@ class Setup:
     problem: Problem
     rule: type[Rule]
     streams: Streams
-    indptr: NDArray[np.int64]
-    neighbours: NDArray[np.int64]
+    first: NDArray[np.int64]
+    neighbour: NDArray[np.int64]
     back: NDArray[np.int64]
     #: Clock rates, and factors on latency, by sender and by directed edge, and on computing time
     #: (None: 1 everywhere).
@@ -50,7 +50,7 @@ class Setup:
     models: Floats
     copies: Floats
     #: Comings and goings, and partitions, if there are any.
-    presence: Presence | None = None
+    availability: Availability | None = None
     cuts: Cuts | None = None
     #: The number of each agent's site, where there are any.
     sites: NDArray[np.int64] | None = None
@@ -58,7 +58,7 @@ class Setup:
     @property
     def owners(self) -> NDArray[np.int64]:
         """The agent at the near end of each directed edge."""
-        return np.repeat(np.arange(self.problem.n), np.diff(self.indptr))
+        return np.repeat(np.arange(self.problem.n), np.diff(self.first))
 
     @property
     def message_bytes(self) -> int:
@@ -72,7 +72,7 @@ class Setup:
 
     def links_of(self, i: int) -> range:
         """The edges that lead away from agent i."""
-        return range(int(self.indptr[i]), int(self.indptr[i + 1]))
+        return range(int(self.first[i]), int(self.first[i + 1]))
 
     def start(self) -> Start:
         """What the rule starts from."""
@@ -92,8 +92,8 @@ class Setup:
     def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm
         return Start(
-            first=self.indptr,
-            neighbour=self.neighbours,
+            first=self.first,
+            neighbour=self.neighbour,
             W=problem.W.data,
             D=problem.D,
             confidence=problem.confidence,
@@ -140,8 +140,8 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         problem=problem,
         rule=rule,
         streams=streams,
-        indptr=W.indptr.astype(np.int64),
-        neighbours=W.indices.astype(np.int64),
+        first=W.indptr.astype(np.int64),
+        neighbour=W.indices.astype(np.int64),
         back=mirror(W),
         rates=rates,
         latency_factors=latency_factors,
@@ -149,7 +149,7 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         compute_factors=compute_factors,
         models=models,
         copies=copies,
-        presence=presence(scenario, problem, streams),
+        availability=availability_of(scenario, problem, streams),
         cuts=cuts(scenario, problem, streams, sites),
         sites=sites,
     )

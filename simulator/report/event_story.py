@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL
-from simulator.engines.events import (
+from simulator.engines.event_rows import (
     DELIVER,
     DROP,
     HANDLE,
@@ -277,7 +277,7 @@ def delay_law(setup: Setup) -> Histogram:
     """The latencies that the scenario's law gives to messages on these links."""
     rng = np.random.default_rng(0)
     found = Histogram()
-    found.add(_latencies(setup, rng, rng.integers(0, len(setup.neighbours), _DRAWS)))
+    found.add(_latencies(setup, rng, rng.integers(0, len(setup.neighbour), _DRAWS)))
     return found
 
 
@@ -308,7 +308,7 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
     kept = 1 - _loss(scenario)
     chosen = setup.rates[setup.owners] * _chances(setup)
     if setup.rule.protocol == TELL:
-        rates = setup.rates[setup.neighbours] * kept
+        rates = setup.rates[setup.neighbour] * kept
     else:
         rates = chosen[setup.back] * kept + chosen * kept**2
     rng = np.random.default_rng(1)
@@ -322,7 +322,7 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
 
 def _chances(setup: Setup) -> Floats:
     """π_i^j of each directed edge."""
-    weights: Any = np.ones(len(setup.neighbours))
+    weights: Any = np.ones(len(setup.neighbour))
     if setup.scenario.clock.peers == "weighted":
         weights = setup.problem.W.data
     return weights / np.bincount(setup.owners, weights)[setup.owners]

@@ -29,7 +29,7 @@ MOST_EVENTS, MOST_EVENTS_TO_TARGET = 10**12, 10**15
 
 def check_run(setup: Setup) -> None:
     """Raise ScenarioError for a run that cannot end or does not fit."""
-    agents, links, messages = len(setup.rates), len(setup.neighbours), _messages_under_way(setup)
+    agents, links, messages = len(setup.rates), len(setup.neighbour), _messages_under_way(setup)
     scenario = setup.scenario
     needed = messages * (setup.message_bytes - scenario.network.header + _MESSAGE[scenario.engine])
     what = f"{agents:,} agents with {links // 2:,} links"
@@ -83,8 +83,8 @@ def expected_events(setup: Setup) -> dict[str, float]:
     else:  # clocks go on while an agent computes
         lasting = min(scenario.stop.time or math.inf, max(seconds, computing))
         ticks, messages = on * float(setup.rates.sum()) * lasting, 0.0
-        if computing == 0 and setup.presence is None:  # each tick of who has neighbours sends
-            messages = float(setup.rates[np.diff(setup.indptr) > 0].sum()) * seconds
+        if computing == 0 and setup.availability is None:  # each tick of who has neighbours sends
+            messages = float(setup.rates[np.diff(setup.first) > 0].sum()) * seconds
             messages = min(messages, scenario.stop.communications or math.inf)
     if scenario.stop.time is None:
         messages = max(messages, scenario.stop.communications or 0.0)
@@ -102,14 +102,14 @@ def _least_seconds(setup: Setup) -> float:
     stop, rate = setup.scenario.stop, _most_messages_a_second(setup)
     # At once: a hello on every link, and what each agent sends before it is busy.
     hello = setup.scenario.algorithm.start == "hello"
-    at_start = len(setup.rates) + (len(setup.neighbours) if hello else 0)
+    at_start = len(setup.rates) + (len(setup.neighbour) if hello else 0)
     sent = max(0.0, (stop.communications or math.inf) - at_start)
     return min(stop.time or math.inf, sent / rate if rate else 0.0)
 
 
 def _most_messages_a_second(setup: Setup) -> float:
     """An upper bound in the mean; 0 where none is known."""
-    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbours)
+    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbour)
     computing = _least(setup.compute_factors) * scenario.compute.time.mean_value
     if scenario.algorithm.mode == "async":
         ticking = _sent_by_ticks(setup)
@@ -129,7 +129,7 @@ def _most_messages_a_second(setup: Setup) -> float:
 def _sent_by_ticks(setup: Setup) -> float:
     """Messages a second in the mean, if no tick is skipped and no message lost."""
     if setup.rule.protocol == TELL:
-        return float(setup.rates @ np.diff(setup.indptr))
+        return float(setup.rates @ np.diff(setup.first))
     return 2 * float(setup.rates.sum())  # a request and a reply
 
 
@@ -156,7 +156,7 @@ def _messages_under_way(setup: Setup) -> float:
 
 def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     """At least one round, and as many attempts of it as are lost, or late, in the best of times."""
-    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbours)
+    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbour)
     least, most = network.drop.extremes
     time = scenario.stop.time or math.inf
     slow = network.latency.drawn.mean_value
@@ -182,7 +182,7 @@ def _longest_round(setup: Setup) -> float:
     longest *= _most(setup.link_factors)
     longest += computing.drawn.rare_value * _most(setup.compute_factors)
     if network.bandwidth is not None:  # agents send one message after another
-        longest += int(np.diff(setup.indptr).max()) * setup.message_bytes / network.bandwidth
+        longest += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
     return longest
 
 

@@ -14,8 +14,8 @@ from threadpoolctl import ThreadpoolController
 
 from agents.machinery.compiling import JIT
 from agents.running import changed_by
-from simulator.engines.events import Sink
-from simulator.engines.reference.engine import SimpyEngine
+from simulator.engines.event_rows import Sink
+from simulator.engines.reference.simpy_engine import SimpyEngine
 from simulator.engines.setup import Setup, prepare
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError, ScenarioError, SimulatorError
@@ -35,7 +35,7 @@ from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
 
 if TYPE_CHECKING:
-    from simulator.engines.compiled.engine import CompiledEngine
+    from simulator.engines.compiled.compiled_engine import CompiledEngine
 
 
 import time
@@ -184,7 +184,7 @@ def start_engine(setup: Setup, watch: Watch | None, events: Sink | None = None) 
             "engine: compiled is not possible with NUMBA_DISABLE_JIT=1, under which nothing is "
             "compiled; use engine: simpy, or unset the variable"
         )
-    from simulator.engines.compiled.engine import CompiledEngine
+    from simulator.engines.compiled.compiled_engine import CompiledEngine
 
     return CompiledEngine(setup, watch, events)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.engines.events import KINDS
+from simulator.engines.event_rows import KINDS
 from simulator.errors import SimulatorError
 from simulator.problem.problem import Floats
 from simulator.store.recording import COLUMNS, EventsFile, batches

@@ -6,7 +6,6 @@ optional extra, and imported only where there are events.
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -18,10 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.engines.events import KINDS, WHAT, Rows
+from simulator.engines.event_rows import KINDS, WHAT, Rows
 from simulator.errors import SimulatorError
 from simulator.shipped import install
-from simulator.store.whole_files import damaged, scratch
+from simulator.store.whole_files import scratch
 
 if TYPE_CHECKING:
     from simulator.problem.problem import Floats
@@ -74,7 +73,7 @@ class EventsFile:
 
     def read(self) -> pd.DataFrame:
         """All rows."""
-        return read_events(self.path)
+        return pd.concat([*batches(self.path)], ignore_index=True)
 
 
 class EventsWriter:
@@ -128,30 +127,18 @@ def _schema() -> Any:
     return pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
 
 
-def read_events(path: Path) -> pd.DataFrame:
-    """All rows of a file as a table."""
-    return pd.concat([*batches(path)], ignore_index=True)
-
-
 def batches(
     path: Path, columns: Sequence[str] | None = None, rows: int = 2**18
 ) -> Iterator[pd.DataFrame]:
     """The rows of a file, so many at a time; at least one table, which may be empty."""
     require_pyarrow()
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path) as file:
-            if not set(COLUMNS) <= set(file.schema_arrow.names):
-                raise damaged(path, "no events")
-            wanted = list(columns or COLUMNS)
-            yield _table(file.schema_arrow.empty_table().select(wanted))
-            for batch in file.iter_batches(rows, columns=wanted):
-                yield _table(batch)
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).split("\n", 1)[0]
-        raise damaged(path, f"no events: {first}") from None
+    wanted = list(columns or COLUMNS)
+    with pq.ParquetFile(path) as file:
+        yield _table(file.schema_arrow.empty_table().select(wanted))
+        for batch in file.iter_batches(rows, columns=wanted):
+            yield _table(batch)
 
 
 def _table(batch: Any) -> pd.DataFrame:
@@ -161,14 +148,6 @@ def _table(batch: Any) -> pd.DataFrame:
         if name in table:
             table[name] = table[name].astype(pd.CategoricalDtype(list(words)))
     return table
-
-
-def size_of(path: Path) -> int:
-    """How many rows a file has."""
-    require_pyarrow()
-    import pyarrow.parquet as pq
-
-    return int(pq.read_metadata(os.fspath(path)).num_rows)
 
 
 # --- models ---------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 import pandas as pd
@@ -210,62 +209,64 @@ class Store:
 
     def trace(self, folder: Path) -> pd.DataFrame:
         """The samples, every number exactly as it was written, whatever the version of pandas."""
-        return patiently(lambda: self._table(folder, TRACE, dtype=str).astype("float64"))
+        return patiently(
+            lambda: read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
+        )
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
         """The models of all agents."""
-        return patiently(lambda: self._arrays(folder, MODELS))
+        return patiently(lambda: _read_arrays(folder, read_manifest(folder), MODELS))
 
     def load(self, folder: Path) -> Stored:
         """All that is kept of a run."""
-        return patiently(
-            lambda: Stored(
-                self._table(folder, TRACE),
-                self._table(folder, AGENTS, converters={"agent": str}),
-                read_manifest(folder)["summary"],
-                self._arrays(folder, MODELS),
-                self.events_file(folder),
-                self.history(folder),
-            )
-        )
 
-    def events_file(self, folder: Path) -> EventsFile | None:
-        """The events of a run, if they were recorded and are as they were written."""
-        known = read_manifest(folder)["files"].get(EVENTS)
-        if known is None:
-            return None
-        check_file(folder / EVENTS, known, content=True)
-        return EventsFile(folder / EVENTS)
+        def whole() -> Stored:
+            manifest = read_manifest(folder)
+            return Stored(
+                read_table(folder, manifest, TRACE),
+                read_table(folder, manifest, AGENTS, converters={"agent": str}),
+                manifest["summary"],
+                _read_arrays(folder, manifest, MODELS),
+                _events_of(folder, manifest),
+                _history_of(folder, manifest),
+            )
+
+        return patiently(whole)
 
     def events(self, folder: Path) -> pd.DataFrame | None:
         """All events of a run as a table, if they were recorded."""
-        file = patiently(lambda: self.events_file(folder))
+        file = _events_of(folder, self.manifest(folder))
         return None if file is None else file.read()
 
     def history(self, folder: Path) -> History | None:
         """The models at the samples of a run, if they were recorded."""
-        if HISTORY not in read_manifest(folder)["files"]:
-            return None
-        arrays = self._arrays(folder, HISTORY)
-        try:
-            return History(arrays["samples"].astype(np.int64), arrays["models"])
-        except KeyError as error:
-            raise damaged(folder / HISTORY, f"no {error}") from None
+        return _history_of(folder, self.manifest(folder))
 
-    def _table(self, folder: Path, name: str, **how: Any) -> pd.DataFrame:
-        content = read_file(folder, read_manifest(folder), name)
-        try:
-            return pd.read_csv(io.BytesIO(content), **how)
-        except ValueError as error:
-            raise damaged(folder / name, f"no table: {error}") from None
 
-    def _arrays(self, folder: Path, name: str) -> dict[str, Floats]:
-        content = read_file(folder, read_manifest(folder), name)
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                return dict(arrays)
-        except (OSError, ValueError, EOFError, BadZipFile, AttributeError, TypeError) as error:
-            raise damaged(folder / name, f"no arrays: {error}") from None
+def read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
+    """A table of a result, a sweep or a comparison, if it is as it was written."""
+    table: pd.DataFrame = pd.read_csv(io.BytesIO(read_file(folder, manifest, name)), **how)
+    return table
+
+
+def _read_arrays(folder: Path, manifest: dict[str, Any], name: str) -> dict[str, Floats]:
+    with np.load(io.BytesIO(read_file(folder, manifest, name)), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _events_of(folder: Path, manifest: dict[str, Any]) -> EventsFile | None:
+    known = manifest["files"].get(EVENTS)
+    if known is None:
+        return None
+    check_file(folder / EVENTS, known, content=True)
+    return EventsFile(folder / EVENTS)
+
+
+def _history_of(folder: Path, manifest: dict[str, Any]) -> History | None:
+    if HISTORY not in manifest["files"]:
+        return None
+    arrays = _read_arrays(folder, manifest, HISTORY)
+    return History(arrays["samples"].astype(np.int64), arrays["models"])
 
 
 # --- hashes and names -----------------------------------------------------------------------------
@@ -359,10 +360,8 @@ def check_files(
 
 
 def read_file(folder: Path, manifest: dict[str, Any], name: str) -> bytes:
-    """The content of a file, if it is what was written; one of which nothing is known is not."""
-    path, known = folder / name, manifest["files"].get(name)
-    if known is None:
-        raise damaged(path, f"{MANIFEST} does not know it")
+    """The content of a file of a result, if it is what was written."""
+    path, known = folder / name, manifest["files"][name]
     with reading(path):
         content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != known["sha256"]:

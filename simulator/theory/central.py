@@ -21,7 +21,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Loss, design
 from simulator.errors import NoOptimumError, SimulatorError
-from simulator.theory.memory import remembered
+from simulator.theory.remembered import remembered
 
 Indices = NDArray[np.int64]
 Data = Callable[[Floats], tuple[Floats, Floats]]

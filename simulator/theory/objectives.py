@@ -16,7 +16,7 @@ from scipy.sparse.linalg import cg
 from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.theory.central import minimise
-from simulator.theory.memory import remembered
+from simulator.theory.remembered import remembered
 
 #: Numbers in one block of an edge sum, and in one that the processor's cache holds.
 BLOCK, CACHED = 1 << 20, 1 << 16

@@ -161,9 +161,9 @@ def test_show_finds_damage_to_whatever_the_manifest_knows(with_files, here, tmp_
 def test_quiet_is_not_silent_about_damage(tmp_path):
     (tmp_path / "tiny.yaml").write_text(TINY)
     for command in ("run", "sweep"):
-        words = [command, "tiny.yaml", "--no-figures", "--quiet"]
+        words = [command, "tiny.yaml", "--no-figures", "--quiet", "--out", command]
         assert Command(*words, cwd=tmp_path).ended() == (0, "")
-        (trace,) = (tmp_path / "results").glob("*/trace.csv")
+        (trace,) = (tmp_path / command).glob("*/trace.csv")
         flip(trace)
         code, output = Command(*words, cwd=tmp_path).ended()
         assert (code, len(output.splitlines())) == (0, 1)

@@ -16,8 +16,8 @@ from agents.machinery.code_cache import source_of
 from agents.machinery.compiling import entry
 from agents.rules.model_propagation import ModelPropagation
 from simulator.conformance.run_checks import ROUNDING, difference, tables_of
-from simulator.engines.compiled import memory, messages, queue
-from simulator.engines.compiled.engine import CompiledEngine
+from simulator.engines.compiled import pool, queue, record
+from simulator.engines.compiled.compiled_engine import CompiledEngine
 from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
 from simulator.errors import DivergenceError
 from simulator.runs.result import Result
@@ -166,8 +166,8 @@ def test_divergence_is_reported_alike():
 # --- the parts -----------------------------------------------------------------------------------
 push = entry(lambda run, time, kind, index: queue.push(run, time, kind, index))
 pop = entry(lambda run: queue.pop(run))
-take = entry(lambda run: messages.take(run))
-give_back = entry(lambda run, slot: messages.give_back(run, slot))
+take = entry(lambda run: pool.take(run))
+give_back = entry(lambda run, slot: pool.give_back(run, slot))
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200))
@@ -175,7 +175,7 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
     """None takes the next event out, a number schedules one at that time."""
     state = np.zeros(1, np.dtype([*FIELDS, ("now", float)], align=True))
     entries = np.empty(len(operations) + 1, ENTRY)
-    memory.attach(state, "entries", entries, ENTRY, entries.shape)
+    record.attach(state, "entries", entries, ENTRY, entries.shape)
     state["capacity"] = len(entries)
     model = []
     for number, time in enumerate(operations):
@@ -190,13 +190,13 @@ def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
 
 
 def test_the_pool_hands_out_each_slot_once_and_grows():
-    state = np.zeros(1, np.dtype([*messages.FIELDS], align=True))
-    arrays = messages.resize(state, 4, 2, False, ())
-    memory.attach(state, "slots", arrays[0], messages.SLOT, (4,))
+    state = np.zeros(1, np.dtype([*pool.FIELDS], align=True))
+    arrays = pool.resize(state, 4, 2, False, ())
+    record.attach(state, "slots", arrays[0], pool.SLOT, (4,))
     taken = [take(state[0]) for _ in range(3)]
     give_back(state[0], taken.pop(1))
-    arrays = messages.resize(state, 8, 2, False, arrays)
-    memory.attach(state, "slots", arrays[0], messages.SLOT, (8,))
+    arrays = pool.resize(state, 8, 2, False, arrays)
+    record.attach(state, "slots", arrays[0], pool.SLOT, (8,))
     assert state["free_slots"] == 6
     taken += [take(state[0]) for _ in range(6)]
     assert sorted(taken) == list(range(8))
@@ -208,7 +208,7 @@ def test_the_pool_hands_out_each_slot_once_and_grows():
 def test_only_what_was_declared_can_be_attached(array):
     state = np.zeros(1, np.dtype([("numbers", np.int64)]))
     with pytest.raises(TypeError, match="numbers must be a contiguous array"):
-        memory.attach(state, "numbers", array, float, (2,))
+        record.attach(state, "numbers", array, float, (2,))
 
 
 def test_a_queue_that_is_too_small_grows(monkeypatch):

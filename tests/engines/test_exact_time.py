@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from simulator.engines.reference.engine import SimpyEngine
+from simulator.engines.reference.simpy_engine import SimpyEngine
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.run import run

@@ -34,7 +34,7 @@ def links(config: dict, edges: int = 1, seed: int = 0, size: int = 100, factors=
         link_factors=links,
         message_bytes=size,
         hello_bytes=size // 4,
-        presence=None,
+        availability=None,
         cuts=None,
     )
     network = Links(env, setup, on_alarm=lambda: None)

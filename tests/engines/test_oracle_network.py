@@ -24,7 +24,7 @@ from agents.rule import (
     per_link,
     uniform,
 )
-from simulator.engines.events import KINDS, WHAT
+from simulator.engines.event_rows import KINDS, WHAT
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins

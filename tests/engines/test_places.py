@@ -17,7 +17,7 @@ from simulator.runs.run import start_engine
 from simulator.scenario.places import great_circle
 from simulator.seeds import Streams
 from tests.conftest import MEANS, ROOT, build
-from tests.engines.test_living import EVENTS, HALVES, SLOW, SURE, churning
+from tests.engines.test_availability import EVENTS, HALVES, SLOW, SURE, churning
 
 
 # --- partitions ---------------------------------------------------------------------------------

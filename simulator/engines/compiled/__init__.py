@@ -5,14 +5,16 @@ event by event: the same generators are drawn from in the same order, ties in ti
 the same order of scheduling, and the rule's functions are the same machine code.
 
 ==============  ===============================================================================
-``memory``      a run's state as one record of numbers and addresses of arrays
+``record``      a run's state as one record of numbers and addresses of arrays
 ``queue``       the event queue
 ``draws``       random numbers, in blocks that NumPy draws
 ``network``     uplinks, delays, losses, and the counts of messages
-``messages``    the pool in which messages wait to arrive or to be handled
-``events``      what happened, as rows, where it is recorded
+``pool``        the pool in which messages wait to arrive or to be handled
+``event_notes`` what happened, as rows, where it is recorded
+``on_off``      who is on, and who is cut off from whom
 ``world``       the agents and links, the record's layout, and the calls of the rule
 ``exchange``    what protocols are made of: sending, answering, being busy
+``switching``   going on and off, and being busy
 ``protocols``   one file each: what a tick, a message and the end of a computation bring about
 ``gossip``      asynchronous runs
 ``rounds``      synchronous runs

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from agents.machinery.compiling import floats, kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 from simulator.scenario import laws
 from simulator.scenario.laws import Floats
@@ -48,8 +48,8 @@ class Draws:
         ]
         self.blocks = np.zeros((STREAMS, block))
         self.blocks[LATENCY], self.blocks[COMPUTE] = latency.mean_value, compute.mean_value
-        if setup.presence is not None and setup.presence.laws is not None:
-            stays = zip((ON, OFF), setup.presence.laws, (streams.on, streams.off), strict=True)
+        if setup.availability is not None and setup.availability.laws is not None:
+            stays = zip((ON, OFF), setup.availability.laws, (streams.on, streams.off), strict=True)
             for row, law, rng in stays:
                 self._sources[row] = _source(law, rng)
                 self.blocks[row] = law.mean_value

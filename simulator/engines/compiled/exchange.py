@@ -7,8 +7,10 @@ import math
 from typing import Any
 
 from agents.machinery.compiling import kernel
-from simulator.engines.compiled.events import note_send, write
-from simulator.engines.compiled.messages import (
+from simulator.engines.compiled.event_notes import note_send, write
+from simulator.engines.compiled.network import send
+from simulator.engines.compiled.on_off import is_off
+from simulator.engines.compiled.pool import (
     HELLO,
     NONE,
     REPLY,
@@ -19,11 +21,9 @@ from simulator.engines.compiled.messages import (
     take,
     ticket_of,
 )
-from simulator.engines.compiled.network import send
-from simulator.engines.compiled.presence import is_off
 from simulator.engines.compiled.queue import ARRIVAL, push
 from simulator.engines.compiled.world import agent_of, edge_of, tell
-from simulator.engines.events import DELIVER, MISS, STALE
+from simulator.engines.event_rows import DELIVER, MISS, STALE
 
 
 @kernel

@@ -17,9 +17,9 @@ from agents.machinery.compiling import FINE, kernel
 from agents.machinery.intrinsics import array_at
 from agents.running import RunningRule
 from simulator.engines.compiled.draws import PEERS, upcoming
-from simulator.engines.compiled.memory import ask, view
-from simulator.engines.compiled.messages import SLOT, slot_of
+from simulator.engines.compiled.pool import SLOT, slot_of
 from simulator.engines.compiled.queue import ARRIVAL, ENTRY, KINDS, TICK
+from simulator.engines.compiled.record import ask, view
 from simulator.engines.compiled.world import AGENT, EDGE, LAYOUT, agent_of, choose
 
 #: Bytes of agents and links that a processor has close at hand; fewer, and asking is wasted time.

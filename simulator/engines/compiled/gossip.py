@@ -7,12 +7,10 @@ from typing import Any
 
 from agents.machinery.compiling import FAILED, FINE, entry, floats, kernel
 from agents.machinery.intrinsics import array_at, invoke
-from simulator.engines.compiled.busy import end, go_on, pause
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
-from simulator.engines.compiled.events import note
+from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
-from simulator.engines.compiled.living import renew, switch
-from simulator.engines.compiled.messages import HELLO, NONE, give_back, payload, slot_of, take
+from simulator.engines.compiled.on_off import is_off, on_off_of
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -21,7 +19,7 @@ from simulator.engines.compiled.outcomes import (
     TIME_IS_UP,
     short_of,
 )
-from simulator.engines.compiled.presence import is_off, life_of
+from simulator.engines.compiled.pool import HELLO, NONE, give_back, payload, slot_of, take
 from simulator.engines.compiled.protocols import (
     AVERAGE,
     SOLVE_THEN_ANSWER,
@@ -32,9 +30,10 @@ from simulator.engines.compiled.protocols import (
     tell,
 )
 from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
+from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
 from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, choose, edge_of
-from simulator.engines.events import HANDLE, MISS, SKIP
-from simulator.engines.events import TICK as TICKED
+from simulator.engines.event_rows import HANDLE, MISS, SKIP
+from simulator.engines.event_rows import TICK as TICKED
 
 
 @kernel
@@ -76,7 +75,7 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     run = runs[0]
     # An event puts at most one message more on its way than it takes off it; a hello, or telling
     # everybody, one for each link.
-    many = run.protocol == TELL or (run.hello and run.living)
+    many = run.protocol == TELL or (run.hello and run.availability)
     for _ in range(breath):
         room = 3 + (run.most_links if many or run.started < run.n else 0)
         lack = short_of(run, room, room)
@@ -151,9 +150,9 @@ def _switch(run: Any, i: int) -> None:
     if not switch(run, i):
         pause(run, i)
         return
-    life = life_of(run, i)
-    first = life.new
-    life.new = False
+    on_off = on_off_of(run, i)
+    first = on_off.new
+    on_off.new = False
     if run.forgets and not first:
         _forget(run, i)
         renew(run, i)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import LATENCY, LOSS, draw
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
-from simulator.engines.compiled.presence import parted
+from simulator.engines.compiled.on_off import parted
+from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 from simulator.scenario.network import GilbertElliott
 
@@ -54,7 +54,7 @@ def fill(run: NDArray[Any], setup: Setup) -> tuple[NDArray[Any], NDArray[Any]]:
     uplinks = np.zeros(setup.problem.n, UPLINK)
     if setup.latency_factors is not None:
         run["unequal_agents"], uplinks["factor"] = True, setup.latency_factors
-    links = np.zeros(len(setup.neighbours) if run["fifo"] or run["bursty"] else 0, LINK)
+    links = np.zeros(len(setup.neighbour) if run["fifo"] or run["bursty"] else 0, LINK)
     if isinstance(drop, GilbertElliott):
         good_to_bad, bad_to_good = 1.0 / drop.mean_good, 1.0 / drop.mean_bad
         run["bad_share"] = good_to_bad / (good_to_bad + bad_to_good)

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.machinery.compiling import kernel
 from simulator.engines.compiled.draws import low
-from simulator.engines.compiled.events import crowded
+from simulator.engines.compiled.event_notes import crowded
 from simulator.engines.compiled.queue import full
 
 TIME_IS_UP, ENOUGH_SENT, HALTED, BREATHE, NOTHING_LEFT = range(5)

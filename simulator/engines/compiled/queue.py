@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agents.machinery.compiling import inlined, kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, ask, view
+from simulator.engines.compiled.record import ADDRESS, Fields, ask, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.
 #: In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer of a message is

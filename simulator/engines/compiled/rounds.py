@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from agents.machinery.compiling import entry, kernel
-from simulator.engines.compiled.busy import compute, end, go_on, pause
-from simulator.engines.compiled.events import note, note_send
+from simulator.engines.compiled.event_notes import note, note_send
 from simulator.engines.compiled.exchange import arrival, note_at_receiver
-from simulator.engines.compiled.living import renew, switch
-from simulator.engines.compiled.memory import view
-from simulator.engines.compiled.messages import ROUND, give_back, slot_of, take, ticket_of
 from simulator.engines.compiled.network import send
+from simulator.engines.compiled.on_off import is_off, on_off_of, parted
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -31,7 +28,7 @@ from simulator.engines.compiled.outcomes import (
     TIME_IS_UP,
     short_of,
 )
-from simulator.engines.compiled.presence import is_off, life_of, parted
+from simulator.engines.compiled.pool import ROUND, give_back, slot_of, take, ticket_of
 from simulator.engines.compiled.protocols import SOLVE_THEN_ANSWER
 from simulator.engines.compiled.queue import (
     ARRIVAL,
@@ -49,9 +46,11 @@ from simulator.engines.compiled.queue import (
     push,
     push_early,
 )
+from simulator.engines.compiled.record import view
+from simulator.engines.compiled.switching import compute, end, go_on, pause, renew, switch
 from simulator.engines.compiled.world import NOBODY, absorb, agent_of, edge_of, solve, tell
-from simulator.engines.events import HANDLE, MISS, NONE, STALE
-from simulator.engines.events import ROUND as ROUND_IS_OVER
+from simulator.engines.event_rows import HANDLE, MISS, NONE, STALE
+from simulator.engines.event_rows import ROUND as ROUND_IS_OVER
 
 
 @entry
@@ -61,7 +60,7 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     # An event may open the barrier for everybody, or send to all neighbours, with a timer each.
     # Where agents come and go, it may send again what waits at all edges of an agent.
     room = run.n + 2 * run.most_links + 2
-    if run.cuts > 0 or run.living:
+    if run.cuts > 0 or run.availability:
         room = run.n + 4 * run.most_links + 4
     slots = 2 * run.most_links if run.recording else 0
     if full(run, room):
@@ -72,8 +71,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
         lack = short_of(run, room, slots)
         if lack != NOTHING:
             return lack
-        if run.healing != NOBODY:
-            _heal(run)
+        if run.resending != NOBODY:
+            _resend_next(run)
             continue
         if run.size == 0 and until == math.inf:
             return NOTHING_LEFT
@@ -113,8 +112,8 @@ def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
     if run.forgets:
         for i in range(run.n):
-            if life_of(run, i).returned and not run.halt:  # one may reach the target
-                life_of(run, i).returned = False
+            if on_off_of(run, i).returned and not run.halt:  # one may reach the target
+                on_off_of(run, i).returned = False
                 renew(run, i)
     run.working = run.n
     run.round_first = run.sent
@@ -127,7 +126,7 @@ def _begin(run: Any, i: int) -> None:
     if agent_of(run, i).degree == 0:
         run.working -= 1
     elif is_off(run, i):
-        life_of(run, i).waits = True
+        on_off_of(run, i).waits = True
     elif run.protocol == SOLVE_THEN_ANSWER:
         _compute(run, i)
     else:
@@ -153,16 +152,16 @@ def _switch(run: Any, i: int) -> None:
 
     Others may be switched at the same instant, and that comes first.
     """
-    life = life_of(run, i)
+    on_off = on_off_of(run, i)
     if not switch(run, i):
         pause(run, i)
         return
     go_on(run, i)
-    if life.waits:
-        life.waits = False
+    if on_off.waits:
+        on_off.waits = False
         push(run, run.now, BEGIN, i)
-    life.returned = run.forgets and not life.new
-    life.new = False
+    on_off.returned = run.forgets and not on_off.new
+    on_off.new = False
     run.several_returned = run.returned_at == run.now
     if not run.several_returned:
         run.returned_at = run.now
@@ -176,7 +175,7 @@ def _repeat(run: Any, i: int) -> None:
     In the order of sender, then receiver: neighbours before it, itself, neighbours after it.
     """
     if i == NOBODY or run.several_returned:
-        run.healing = 0
+        run.resending = 0
         return
     agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
@@ -190,12 +189,12 @@ def _repeat(run: Any, i: int) -> None:
 
 
 @kernel
-def _heal(run: Any) -> None:
+def _resend_next(run: Any) -> None:
     """Look at the next of all edges, as part of the event that lets their messages pass."""
-    _retry(run, run.healing)
-    run.healing += 1
-    if run.healing == run.edge_count:
-        run.healing = NOBODY
+    _retry(run, run.resending)
+    run.resending += 1
+    if run.resending == run.edge_count:
+        run.resending = NOBODY
 
 
 @kernel
@@ -260,7 +259,7 @@ def _transmit(run: Any, edge: int, sender: int) -> None:
     if arrival < math.inf:
         push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
     due = departure + run.retransmit_after
-    if arrival > due or run.living:
+    if arrival > due or run.availability:
         push(run, due, TIMER, message)
 
 
@@ -304,7 +303,7 @@ def _arrive(run: Any, index: int) -> None:
         _note(run, STALE, edge, number, sent_at)
         return
     own.version = number
-    if run.living or run.cuts > 0:
+    if run.availability or run.cuts > 0:
         view(run.held, run.edge_count, np.uint8)[edge] = 0
     agent = agent_of(run, own.neighbour)
     agent.inbox += 1

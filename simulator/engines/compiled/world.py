@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from agents.machinery.compiling import FAILED, floats, kernel
 from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
-from simulator.engines.compiled import draws, events, messages, network, presence, queue
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
-from simulator.engines.events import SOLVE as SOLVED
+from simulator.engines.compiled import draws, event_notes, network, on_off, pool, queue
+from simulator.engines.compiled.record import ADDRESS, Fields, view
+from simulator.engines.event_rows import SOLVE as SOLVED
 from simulator.engines.setup import Setup
 
 NOBODY = -1
@@ -57,9 +57,9 @@ FIELDS: Fields = [
     *queue.FIELDS,
     *draws.FIELDS,
     *network.FIELDS,
-    *messages.FIELDS,
-    *events.FIELDS,
-    *presence.FIELDS,
+    *pool.FIELDS,
+    *event_notes.FIELDS,
+    *on_off.FIELDS,
     #: The address of this record, for functions behind pointers.
     ("here", ADDRESS),
     ("edge_count", np.int64),
@@ -119,7 +119,7 @@ NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE = range(5)
 def make_agents(setup: Setup) -> NDArray[Any]:
     """The agents (n) before the first event."""
     agents = np.zeros(setup.problem.n, AGENT)
-    agents["first"], agents["degree"] = setup.indptr[:-1], np.diff(setup.indptr)
+    agents["first"], agents["degree"] = setup.first[:-1], np.diff(setup.first)
     agents["rate"] = setup.rates
     agents["compute_factor"] = 1.0 if setup.compute_factors is None else setup.compute_factors
     agents["mailbox_first"] = NOBODY
@@ -128,17 +128,17 @@ def make_agents(setup: Setup) -> NDArray[Any]:
 
 def make_edges(setup: Setup) -> NDArray[Any]:
     """The directed edges before the first event."""
-    edges = np.zeros(len(setup.neighbours), EDGE)
-    edges["neighbour"], edges["back"] = setup.neighbours, setup.back
+    edges = np.zeros(len(setup.neighbour), EDGE)
+    edges["neighbour"], edges["back"] = setup.neighbour, setup.back
     edges["version"] = NOBODY if setup.scenario.algorithm.mode == "sync" else 0
     return edges
 
 
 def cumulative_weights(setup: Setup) -> NDArray[np.float64]:
     """Cumulative weights over each agent's links, added in their order."""
-    cumulative = np.empty(len(setup.neighbours))
+    cumulative = np.empty(len(setup.neighbour))
     weights = setup.problem.W.data
-    for low, high in zip(setup.indptr[:-1].tolist(), setup.indptr[1:].tolist(), strict=True):
+    for low, high in zip(setup.first[:-1].tolist(), setup.first[1:].tolist(), strict=True):
         np.cumsum(weights[low:high], out=cumulative[low:high])
     return cumulative
 
@@ -216,7 +216,7 @@ def solve(run: Any, i: int) -> None:
     _do(run, SOLVE, run.solve, i, 0, 0, 0)
     if run.failed != NONE_FAILED:
         return
-    events.note(run, SOLVED, i)
+    event_notes.note(run, SOLVED, i)
     consider(run, i)
 
 

@@ -1,4 +1,4 @@
-"""What happens in a run with SimPy, as rows (``simulator.engines.events``)."""
+"""What happens in a run with SimPy, as rows (``simulator.engines.event_rows``)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from agents.messages import HELLO, Message
-from simulator.engines.events import DROP, HANDLE, NONE, ROW, SEND, SOLVE, TICK, Sink
+from simulator.engines.event_rows import DROP, HANDLE, NONE, ROW, SEND, SOLVE, TICK, Sink
 from simulator.engines.setup import Setup
 
 #: Rows that are collected before they are handed out.
@@ -23,7 +23,7 @@ class Journal:
         self._now, self._sink = now, sink
         self._rows: list[tuple[Any, ...]] = []
         self._senders: list[int] = setup.owners.tolist()
-        self._receivers: list[int] = setup.neighbours.tolist()
+        self._receivers: list[int] = setup.neighbour.tolist()
         self._sizes = setup.message_bytes, setup.hello_bytes
 
     def agent(self, kind: int, agent: int, what: int = NONE) -> None:

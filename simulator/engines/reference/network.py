@@ -9,53 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from heapq import heappush
 from typing import Any
 
 import numpy as np
 import simpy
-from simpy.events import NORMAL, EventPriority
 
 from agents.messages import HELLO, Message
-from simulator.engines.events import DELIVER, DROP, MISS, SEND
+from simulator.engines.event_rows import DELIVER, DROP, MISS, SEND
 from simulator.engines.reference.journal import Journal
+from simulator.engines.reference.timeline import Happening, Timeline
 from simulator.engines.setup import Setup
 from simulator.scenario.laws import sampler, stream
 from simulator.scenario.network import GilbertElliott, RateDrop
-
-#: Among the events of one instant: halts come first, then agents are switched on and off, then is
-#: sent again what that lets pass; samples come last.
-FIRST, SWITCHES, REPEATS, LAST = map(EventPriority, (-3, -2, -1, 2))
-
-
-class Timeline(simpy.Environment):
-    """SimPy's environment, with events at absolute times.
-
-    ``now + (at − now)`` may differ from ``at`` in the last bit, which would break fifo links.
-    """
-
-    def schedule_at(self, event: simpy.Event, at: float, priority: EventPriority = NORMAL) -> None:
-        """Let an event happen at time ``at``; ties are broken by priority, then order of calls."""
-        heappush(self._queue, (at, priority, next(self._eid), event))
-
-    def count(self, kind: type[simpy.Event]) -> int:
-        """How many events of one kind are still to come."""
-        return sum(isinstance(entry[3], kind) for entry in self._queue)
-
-
-class Happening(simpy.Event):
-    """An event that is certain from the start, as a Timeout is, and calls one function."""
-
-    def __init__(
-        self,
-        env: simpy.Environment,
-        callbacks: list[Callable[[simpy.Event], None]],
-        value: Any = None,
-    ):
-        self.env = env
-        self.callbacks = callbacks  # shared between events: SimPy takes it off, unchanged
-        self._value = value
-        self._ok = True
 
 
 class Arrival(Happening):
@@ -94,8 +59,8 @@ class Links:
         self.on: list[bool] | None = None
         self._cuts = setup.cuts
         self._held: dict[int, Message] = {}
-        if setup.presence is not None or setup.cuts is not None:
-            self._receivers: list[int] = setup.neighbours.tolist()
+        if setup.availability is not None or setup.cuts is not None:
+            self._receivers: list[int] = setup.neighbour.tolist()
         self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
         self.alarm, self.on_alarm = math.inf, on_alarm
         self._on_arrival: list[Callable[[simpy.Event], None]] = [self._arrive]
@@ -114,7 +79,7 @@ class Links:
     def send(self, message: Message) -> tuple[float, float]:
         """Put a message on its way: when it leaves the uplink, and arrives (inf: it is lost)."""
         edge = message.edge
-        departure = now = self.env._now
+        departure = now = self.env.now
         size = self.hello_bytes if message.kind == HELLO else self.message_bytes
         if self.bandwidth is not None:
             sender = self.senders[edge]
@@ -192,7 +157,7 @@ class Links:
                     self.send_surely(message.again())
 
     def _arrive(self, event: simpy.Event) -> None:
-        message: Message = event._value
+        message: Any = event.value
         if not self._is_on(message.edge):
             self.missed += 1
             if self._journal is not None:

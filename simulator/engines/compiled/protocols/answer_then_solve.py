@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from agents.machinery.compiling import kernel
-from simulator.engines.compiled.busy import compute
 from simulator.engines.compiled.exchange import answer, fresh, send_number, send_told
-from simulator.engines.compiled.messages import HELLO, REQUEST, give_back, payload, slot_of
+from simulator.engines.compiled.pool import HELLO, REQUEST, give_back, payload, slot_of
+from simulator.engines.compiled.switching import compute
 from simulator.engines.compiled.world import absorb, edge_of, introduce, solve, tell
 
 

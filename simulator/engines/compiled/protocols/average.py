@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from agents.machinery.compiling import kernel
-from simulator.engines.compiled.busy import compute
-from simulator.engines.compiled.messages import REPLY, slot_of
+from simulator.engines.compiled.pool import REPLY, slot_of
 from simulator.engines.compiled.protocols.answer_then_solve import finish, take_in
+from simulator.engines.compiled.switching import compute
 from simulator.engines.compiled.world import consider
 
 

@@ -15,11 +15,12 @@ from agents.messages import Message, Sheets, Steps
 from agents.rounds import RoundAgent
 from agents.rule import SOLVE_THEN_ANSWER
 from agents.running import RunningRule
-from simulator.engines.events import NONE, ROUND, SKIP, STALE, Sink
+from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
-from simulator.engines.reference.living import Living
-from simulator.engines.reference.network import FIRST, LAST, Happening, Links, Timeline
+from simulator.engines.reference.network import Links
 from simulator.engines.reference.steps import steps_for
+from simulator.engines.reference.switches import Switches
+from simulator.engines.reference.timeline import FIRST, LAST, Happening, Timeline
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -57,7 +58,7 @@ class SimpyEngine:
             self.handled = self.journal.handled
         self.stale_messages = self.skipped_ticks = 0
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
-        self.sent_at = np.zeros(len(setup.neighbours))
+        self.sent_at = np.zeros(len(setup.neighbour))
 
         #: True from the event that ends the run on.
         self.finished = False
@@ -72,14 +73,14 @@ class SimpyEngine:
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         for agent in self.agents:
             agent.start()
-        self.living = Living(self)
-        presence = setup.presence
-        if presence is not None and presence.forget:
+        self.switches = Switches(self)
+        availability = setup.availability
+        if availability is not None and availability.forget:
             self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
-            for j, back in zip(setup.neighbours.tolist(), setup.back.tolist(), strict=True)
+            for j, back in zip(setup.neighbour.tolist(), setup.back.tolist(), strict=True)
         ]
         if self.synchronous:
             self._open_barrier()
@@ -144,8 +145,8 @@ class SimpyEngine:
         self.steps.changed(agent)
 
     def _open_barrier(self) -> None:
-        if self.living.on and self.living.forget:
-            self.living.renew_returned()
+        if self.switches.on and self.switches.forget:
+            self.switches.renew_returned()
         self._still_working = len(self.agents)
         for agent in self.agents:
             agent.go()
@@ -214,11 +215,11 @@ class SimpyEngine:
     @property
     def is_stuck(self) -> bool:
         """Can nothing happen any more?  Rounds wait for those who do not come back."""
-        return not any(not isinstance(entry[3], Halt) for entry in self.env._queue)
+        return self.env.only(Halt)
 
     def absent(self) -> list[int]:
         """Who is off."""
-        return [i for i, on in enumerate(self.living.on) if not on]
+        return [i for i, on in enumerate(self.switches.on) if not on]
 
     def _enough_sent(self) -> None:
         """After an event (synchronously: a round), so many were sent that it is time to halt."""

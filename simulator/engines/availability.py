@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Presence:
+class Availability:
     """The agents' comings and goings."""
 
     #: Who is on at time 0 (n), and when each switches for the first time (infinite: never).
@@ -35,7 +35,7 @@ class Presence:
     forget: bool
 
 
-def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence | None:
+def availability_of(scenario: Scenario, problem: Problem, streams: Streams) -> Availability | None:
     """From the stream "availability", in this order: states, shares of the first stays, the stays.
 
     The first stay is the rest of one that a random instant falls into, so that the process is
@@ -54,10 +54,10 @@ def presence(scenario: Scenario, problem: Problem, streams: Streams) -> Presence
     stays = np.where(on, config.on.weighted(rng, n), config.off.weighted(rng, n))
     starts = np.zeros(n + 1, dtype=np.int64)
     laws = (config.on, config.off)
-    return Presence(on, share * stays, laws, np.empty(0), starts, config.forget)
+    return Availability(on, share * stays, laws, np.empty(0), starts, config.forget)
 
 
-def _traced(config: Traced, problem: Problem) -> Presence:
+def _traced(config: Traced, problem: Problem) -> Availability:
     trace = read_trace(config.file)
     number = pd.Index(problem.names).get_indexer(pd.Index(trace.names))
     unknown = np.flatnonzero(number[trace.agents] < 0)
@@ -79,7 +79,7 @@ def _traced(config: Traced, problem: Problem) -> Presence:
     starts = np.concatenate(([0], np.cumsum(np.bincount(agents[kept], minlength=problem.n))))
     first = np.append(times[kept], np.inf)[starts[:-1]]
     first[starts[:-1] == starts[1:]] = np.inf
-    return Presence(on, first, None, times[kept], starts, config.forget)
+    return Availability(on, first, None, times[kept], starts, config.forget)
 
 
 # --- partitions ---------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from agents.machinery.compiling import kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
-from simulator.engines.events import DROP, NONE, OFF, ON, ROW, SEND, SWITCH
+from simulator.engines.compiled.record import ADDRESS, Fields, view
+from simulator.engines.event_rows import DROP, NONE, OFF, ON, ROW, SEND, SWITCH
 
 FIELDS: Fields = [
     ("recording", np.bool_),

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import EventPriority
 
-from simulator.engines.events import OFF, ON, SWITCH
-from simulator.engines.presence import Presence
-from simulator.engines.reference.network import REPEATS, SWITCHES, Happening
+from simulator.engines.availability import Availability
+from simulator.engines.event_rows import OFF, ON, SWITCH
+from simulator.engines.reference.timeline import REPEATS, SWITCHES, Happening
 from simulator.scenario.laws import sampler
 
 if TYPE_CHECKING:
-    from simulator.engines.reference.engine import SimpyEngine
+    from simulator.engines.reference.simpy_engine import SimpyEngine
 
 
-class Living:
+class Switches:
     """Switches a run's agents on and off; switches come before all else at their instant.
 
     In rounds, what waits for a return or for the end of a partition is sent again after them.
@@ -31,16 +31,16 @@ class Living:
         if engine.synchronous and setup.cuts is not None:
             # What a partition holds up goes on when it ends.
             for end in setup.cuts.times[:, 1].tolist():
-                everywhere = partial(engine.links.retry, range(len(setup.neighbours)))
+                everywhere = partial(engine.links.retry, range(len(setup.neighbour)))
                 self._at(end, everywhere, REPEATS)
-        if setup.presence is not None:
-            self._begin(setup.presence)
+        if setup.availability is not None:
+            self._begin(setup.availability)
 
-    def _begin(self, presence: Presence) -> None:
+    def _begin(self, availability: Availability) -> None:
         engine = self.engine
-        self.on = engine.links.on = presence.on.tolist()
-        self._next = _stays(engine, presence)
-        self.forget = presence.forget
+        self.on = engine.links.on = availability.on.tolist()
+        self._next = _stays(engine, availability)
+        self.forget = availability.forget
         #: Who was never on, and has nothing to forget.
         self._new = {i for i, on in enumerate(self.on) if not on}
         #: Who has come back since the last barrier, in rounds.
@@ -51,7 +51,7 @@ class Living:
             if not on:
                 engine.agents[i].on = False
                 self._note(i)
-        for i, time in enumerate(presence.first.tolist()):
+        for i, time in enumerate(availability.first.tolist()):
             self._at(time, partial(self._switch, i), SWITCHES)
 
     def _at(self, time: float, action: Callable[[], None], priority: EventPriority) -> None:
@@ -100,11 +100,11 @@ class Living:
         self.returned.clear()
 
 
-def _stays(engine: SimpyEngine, presence: Presence) -> Callable[[int, float, bool], float]:
+def _stays(engine: SimpyEngine, availability: Availability) -> Callable[[int, float, bool], float]:
     """A function of (agent, now, is it on from now) that says when it switches next."""
-    if presence.laws is None:
-        times, ends = presence.times.tolist(), presence.starts[1:].tolist()
-        places = presence.starts[:-1].tolist()
+    if availability.laws is None:
+        times, ends = availability.times.tolist(), availability.starts[1:].tolist()
+        places = availability.starts[:-1].tolist()
 
         def next_time(i: int, now: float, on: bool) -> float:
             places[i] += 1
@@ -112,6 +112,6 @@ def _stays(engine: SimpyEngine, presence: Presence) -> Callable[[int, float, boo
 
         return next_time
     streams = engine.setup.streams
-    stay_on = sampler(presence.laws[0], streams.on)
-    stay_off = sampler(presence.laws[1], streams.off)
+    stay_on = sampler(availability.laws[0], streams.on)
+    stay_off = sampler(availability.laws[1], streams.off)
     return lambda i, now, on: now + (stay_on() if on else stay_off())

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.machinery.compiling import floats, kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 
-LIFE = np.dtype(
+ON_OFF = np.dtype(
     [
         ("on", np.bool_),
         #: Was it never on?  In rounds: does the beginning of one wait for the return; has the agent
@@ -31,11 +31,11 @@ LIFE = np.dtype(
     align=True,
 )
 FIELDS: Fields = [
-    ("living", np.bool_),
+    ("availability", np.bool_),
     ("forgets", np.bool_),
     #: In gossip: the function that lets agents come and go.
     ("switch", ADDRESS),
-    ("lives", ADDRESS),
+    ("on_off", ADDRESS),
     #: The times of a trace's switches, agent by agent; where there is none, stays are drawn.
     ("traced", np.bool_),
     ("switch_count", np.int64),
@@ -48,7 +48,7 @@ FIELDS: Fields = [
     #: In rounds: edges whose message is to be sent again as soon as it can pass; the next of them
     #: to look at, where all are; when somebody last came back, and whether others did as well.
     ("held", ADDRESS),
-    ("healing", np.int64),
+    ("resending", np.int64),
     ("returned_at", np.float64),
     ("several_returned", np.bool_),
     #: What forgetting puts back: (address, address of the fresh values, words, over links) each.
@@ -57,26 +57,26 @@ FIELDS: Fields = [
 ]
 
 
-def make_lives(setup: Setup) -> NDArray[Any]:
-    """The agents' lives (n) before the first event."""
-    assert setup.presence is not None
-    presence = setup.presence
-    lives = np.zeros(setup.problem.n, LIFE)
-    lives["on"], lives["new"] = presence.on, ~presence.on
-    lives["next"], lives["last"] = presence.starts[:-1], presence.starts[1:]
-    return lives
+def make_on_off(setup: Setup) -> NDArray[Any]:
+    """Who is on (n), before the first event."""
+    assert setup.availability is not None
+    availability = setup.availability
+    on_off = np.zeros(setup.problem.n, ON_OFF)
+    on_off["on"], on_off["new"] = availability.on, ~availability.on
+    on_off["next"], on_off["last"] = availability.starts[:-1], availability.starts[1:]
+    return on_off
 
 
 @kernel
-def life_of(run: Any, i: int) -> Any:
+def on_off_of(run: Any, i: int) -> Any:
     """The comings and goings of agent i."""
-    return view(run.lives, run.n, LIFE)[i]
+    return view(run.on_off, run.n, ON_OFF)[i]
 
 
 @kernel
 def is_off(run: Any, i: int) -> bool:
     """Is agent i switched off?"""
-    return run.living and not life_of(run, i).on
+    return run.availability and not on_off_of(run, i).on
 
 
 @kernel

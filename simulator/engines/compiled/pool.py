@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.machinery.compiling import kernel
-from simulator.engines.compiled.memory import ADDRESS, Fields, view
+from simulator.engines.compiled.record import ADDRESS, Fields, view
 
 REQUEST, REPLY, HELLO, ROUND = range(4)
 NONE = -1

@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from agents.machinery.compiling import address_of, as_array
 from agents.rule import PROTOCOLS
 from agents.running import FUNCTIONS, RunningRule
-from simulator.engines import events
-from simulator.engines.compiled import foresight, gossip, messages, network, outcomes, rounds
+from simulator.engines import event_rows
+from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
-from simulator.engines.compiled.memory import attach
-from simulator.engines.compiled.messages import SLOT, TICKET
 from simulator.engines.compiled.network import LINK, UPLINK
-from simulator.engines.compiled.presence import LIFE, make_lives
+from simulator.engines.compiled.on_off import ON_OFF, make_on_off
+from simulator.engines.compiled.pool import SLOT, TICKET
 from simulator.engines.compiled.queue import (
     ARRIVAL,
     ENTRY,
@@ -28,6 +27,7 @@ from simulator.engines.compiled.queue import (
     SWITCH,
     SWITCHES,
 )
+from simulator.engines.compiled.record import attach
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
@@ -38,7 +38,7 @@ from simulator.engines.compiled.world import (
     make_agents,
     make_edges,
 )
-from simulator.engines.events import ROW, Sink
+from simulator.engines.event_rows import ROW, Sink
 from simulator.engines.setup import Setup
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -60,7 +60,7 @@ class CompiledEngine:
 
     def __init__(self, setup: Setup, watch: Watch | None, sink: Sink | None = None):
         self.setup, self.watch, self._events = setup, watch, sink
-        config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbours)
+        config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbour)
         self._synchronous = config.algorithm.mode == "sync"
         self._loop = rounds.advance if self._synchronous else gossip.advance
         self.rule = RunningRule(setup.rule, setup.start(), setup.streams.rule)
@@ -73,13 +73,13 @@ class CompiledEngine:
         run["hello"] = config.algorithm.start == "hello"
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
         run["retransmit_after"] = config.network.timer
-        run["diverged"] = run["draining"] = run["reached_sent"] = run["healing"] = NOBODY
+        run["diverged"] = run["draining"] = run["reached_sent"] = run["resending"] = NOBODY
         run["returned_at"] = -math.inf
         self._connect_rule()
-        most_links = int(np.diff(setup.indptr).max())
+        most_links = int(np.diff(setup.first).max())
         run["most_links"] = most_links
         # A message has up to two loss numbers; who comes back may send, and be sent, what waited.
-        reserve = (2 if setup.presence is None else 4) * most_links + 4
+        reserve = (2 if setup.availability is None else 4) * most_links + 4
         self.draws = Draws(setup, reserve)
         block = self.draws.blocks.shape[1]
         run["block"], run["reserve"] = block, reserve
@@ -127,20 +127,20 @@ class CompiledEngine:
             self._keep("groups", setup.cuts.groups, np.int64, (count, n))
             if self._synchronous:
                 first.append(np.column_stack([setup.cuts.times[:, 1], np.full(count, REPEAT)]))
-        if setup.presence is not None:
-            presence = setup.presence
-            run["living"], run["forgets"] = True, presence.forget
+        if setup.availability is not None:
+            availability = setup.availability
+            run["availability"], run["forgets"] = True, availability.forget
             if not self._synchronous:
                 run["switch"] = address_of(gossip.switched)
-            self._keep("lives", make_lives(setup), LIFE, (n,))
-            run["traced"], run["switch_count"] = presence.laws is None, len(presence.times)
-            self._keep("switch_times", presence.times, float, presence.times.shape)
-            first.append(np.column_stack([presence.first, np.arange(n) * KINDS + SWITCH]))
-            if presence.forget:
+            self._keep("on_off", make_on_off(setup), ON_OFF, (n,))
+            run["traced"], run["switch_count"] = availability.laws is None, len(availability.times)
+            self._keep("switch_times", availability.times, float, availability.times.shape)
+            first.append(np.column_stack([availability.first, np.arange(n) * KINDS + SWITCH]))
+            if availability.forget:
                 self._keep_fresh()
-            self._note_who_is_off(presence.on)
-        if self._synchronous and (setup.cuts is not None or setup.presence is not None):
-            edges = len(setup.neighbours)
+            self._note_who_is_off(availability.on)
+        if self._synchronous and (setup.cuts is not None or setup.availability is not None):
+            edges = len(setup.neighbour)
             self._keep("held", np.zeros(edges, np.uint8), np.uint8, (edges,))
         self._schedule(np.concatenate(first))
 
@@ -172,11 +172,11 @@ class CompiledEngine:
             rows = np.zeros(int(np.count_nonzero(~on)), ROW)
             rows["agent"], rows["kind"], rows["what"] = (
                 np.flatnonzero(~on),
-                events.SWITCH,
-                events.OFF,
+                event_rows.SWITCH,
+                event_rows.OFF,
             )
             rows["sent_at"] = np.nan
-            rows["message"] = rows["answers"] = rows["peer"] = events.NONE
+            rows["message"] = rows["answers"] = rows["peer"] = event_rows.NONE
             self._events(rows)
 
     def _keep(self, name: str, array: NDArray[Any], dtype: Any, shape: tuple[int, ...]) -> None:
@@ -198,7 +198,7 @@ class CompiledEngine:
         shape = self.rule.models.shape
         self._keep("models", self.rule.models, float, shape)
         if self._synchronous:
-            rows = setup.problem.n if rule.same_for_all else len(setup.neighbours)
+            rows = setup.problem.n if rule.same_for_all else len(setup.neighbour)
             self._keep("told", np.empty((rows, numbers)), float, (rows, numbers))
 
     def _resize_pool(self, slots: int) -> None:
@@ -207,7 +207,7 @@ class CompiledEngine:
         old = tuple(self.arrays[name] for name in kept if name in self.arrays)
         # In rounds what was told lies elsewhere.
         numbers = 0 if self._synchronous else self.rule.numbers
-        new = messages.resize(self.run, slots, numbers, self._events is not None, old)
+        new = pool.resize(self.run, slots, numbers, self._events is not None, old)
         self._keep("slots", new[0], SLOT, (slots,))
         self._keep("tickets", new[1], TICKET, new[1].shape)
         self._keep("payloads", new[2], float, (slots, 2, numbers))
@@ -301,7 +301,11 @@ class CompiledEngine:
 
     def absent(self) -> list[int]:
         """Who is off."""
-        return np.flatnonzero(~self.arrays["lives"]["on"]).tolist() if self.run["living"] else []
+        return (
+            np.flatnonzero(~self.arrays["on_off"]["on"]).tolist()
+            if self.run["availability"]
+            else []
+        )
 
     def _halt(self) -> None:
         """The rule failed, a model is not finite, or the watched distance has reached its level."""

@@ -11,7 +11,7 @@ from scipy import stats
 
 from agents.running import RunningRule
 from simulator import run
-from simulator.engines.presence import presence
+from simulator.engines.availability import availability_of
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
@@ -211,7 +211,7 @@ def test_the_first_stay_is_the_rest_of_one():
         task__agents=2000, graph={"kind": "knn", "k": 2, "allow_disconnected": True}
     )
     streams = Streams(0)
-    found = presence(scenario, build_problem(scenario, streams), streams)
+    found = availability_of(scenario, build_problem(scenario, streams), streams)
     rest = found.first[~found.on]
     assert stats.kstest(rest, stats.uniform(0, 1.5).cdf).pvalue > SURE
     assert stats.binomtest(int(found.on.sum()), 2000, 2 / 3).pvalue > SURE
