@@ -21,6 +21,7 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
+from simulator.cli.plugin_test import test_command
 from simulator.cli.result_commands import (
     animate_command,
     draw_command,
@@ -64,6 +65,7 @@ for _command in (
     animate_command,
     inspect_command,
     trace_command,
+    test_command,
 ):
     commands.add_command(_command)
 
