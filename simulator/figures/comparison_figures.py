@@ -48,8 +48,16 @@ from simulator.figures.sweep_figures import (
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.request import label, side_names
 
-#: The ratios that are drawn, and in words.
-_RATIOS = {"speedup": "time", "communications_ratio": "communications"}
+#: The ratios that are drawn: in words, the columns of their intervals, colour and style.
+_RATIOS = {
+    "speedup": ("time", ["low", "high"], BLUE, "o-"),
+    "communications_ratio": (
+        "communications",
+        ["communications_ratio_low", "communications_ratio_high"],
+        ORANGE,
+        "s--",
+    ),
+}
 #: A cell that is not decided: its interval contains 1.
 _UNDECIDED = "#E6E6E6"
 
@@ -168,11 +176,10 @@ def _speedup_lines(
     axes = figure.subplots(*shape, squeeze=False, sharey=True).ravel()
     for axis, (title, table) in zip(axes, panels, strict=True):
         x = np.arange(len(table))
-        for ratio, colour, style, name in _ratios():
-            low = table["low" if ratio == "speedup" else f"{ratio}_low"]
-            high = table["high" if ratio == "speedup" else f"{ratio}_high"]
+        for ratio, (name, ends, colour, style) in _RATIOS.items():
+            low, high = table[ends].to_numpy().T
             middle = table[ratio].to_numpy()
-            axis.plot(x, middle, style, color=colour, label=name)
+            axis.plot(x, middle, style, color=colour, label=f"ratio of {name}")
             if np.isfinite(low).all():
                 axis.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
             above = middle >= table[list(_RATIOS)].max(axis=1).to_numpy()
@@ -197,13 +204,6 @@ def _speedup_lines(
     caption(figure, comparison, what)
 
 
-def _ratios() -> Iterator[tuple[str, str, str, str]]:
-    """Each ratio that is drawn: column, colour, style, and in words."""
-    looks = ((BLUE, "o-"), (ORANGE, "s--"))
-    for (ratio, name), (colour, style) in zip(_RATIOS.items(), looks, strict=True):
-        yield ratio, colour, style, f"ratio of {name}"
-
-
 # --- over two keys --------------------------------------------------------------------------------
 def _phase_diagram(
     figure: Figure,
@@ -221,7 +221,7 @@ def _phase_diagram(
     side, (first, second) = comparison.vary[0], comparison.speedup[["first", "second"]].iloc[0]
     other = second if len(comparison.vary[1]) == 2 else "the other"
     first, other = look.side(side, first), look.side(side, other)
-    for row, (ratio, name) in zip(axes, _RATIOS.items(), strict=True):
+    for row, (ratio, (name, *_)) in zip(axes, _RATIOS.items(), strict=True):
         reach = _reach(comparison.speedup[ratio].to_numpy())
         image: Any = None
         for axis, (title, table) in zip(row, panels, strict=True):
@@ -261,10 +261,8 @@ def _ratio_map(
     look: Look,
 ) -> Any:
     """One map: cells whose interval contains 1 are grey, with a number all the same."""
-    before = "" if ratio == "speedup" else f"{ratio}_"
-    values = matrix(table, ratio, comparison.axes, keys)
-    low = matrix(table, f"{before}low", comparison.axes, keys)
-    high = matrix(table, f"{before}high", comparison.axes, keys)
+    columns = [ratio, *_RATIOS[ratio][1]]
+    values, low, high = (matrix(table, column, comparison.axes, keys) for column in columns)
     bounds = matrix(table, "bound", comparison.axes, keys, dtype=object)
     undecided = ~((low > 1) | (high < 1)) | (bounds == "?")
     cmap = colormaps["RdBu"].with_extremes(bad=_UNDECIDED)

@@ -84,19 +84,28 @@ def shown_metrics(result: Result, look: Look) -> list[str]:
     return [look.metric]
 
 
-def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> None:
-    """The run's metrics (rows) against simulated time and against communications (columns).
+def curve_axes(figure: Figure, rows: int, look: Look, sharey: Any) -> list[list[Any]]:
+    """Of each row the panels for time and for communications; one below the other if narrow."""
+    shape = (2 * rows, 1) if look.narrow else (rows, 2)
+    grid = figure.subplots(*shape, squeeze=False, sharey=sharey).reshape(rows, 2)
+    for row in grid if look.narrow else grid[-1:]:
+        for axis, text in zip(row, AXES.values(), strict=True):
+            axis.set_xlabel(text)
+    for axis in grid.ravel():
+        axis.locator_params(axis="x", nbins=5)
+    for axis in grid[:, 1]:
+        axis.xaxis.set_major_formatter(COUNTS)
+    return [list(row) for row in grid]
 
-    In a narrow figure communications are below time.
-    """
+
+def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> None:
+    """The run's metrics (rows) against simulated time and against communications."""
     trace, table = result.trace, result.summary["metrics"]
     known = {kind_of(metric): metric for metric in result.scenario.kinds.metrics}
     labels = {kind: metric.label for kind, metric in known.items()}
-    shape = (2 * len(names), 1) if look.narrow else (len(names), 2)
-    grid = figure.subplots(*shape, squeeze=False)
-    for row, name in enumerate(names):
-        axes = grid[2 * row : 2 * row + 2, 0] if look.narrow else grid[row]
-        for axis, (x, text) in zip(axes, AXES.items(), strict=True):
+    grid = curve_axes(figure, len(names), look, sharey="row")
+    for name, axes in zip(names, grid, strict=True):
+        for axis, x in zip(axes, AXES, strict=True):
             # Metrics are step functions: between samples the last value holds.
             axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
             for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
@@ -105,21 +114,13 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
             if not known[name].grows and (trace[name] > 0).all():
                 log_scale(axis)
-            axis.locator_params(axis="x", nbins=5)
-            if x == "communications":
-                axis.xaxis.set_major_formatter(COUNTS)
-            if look.narrow or row == len(names) - 1:
-                axis.set_xlabel(text)
+        for axis in axes if look.narrow else axes[:1]:
             axis.set_ylabel(look.metric_label(name, labels))
         for number, cut in enumerate(result.scenario.network.partitions):
             end = min(cut.until, float(trace["time"].iloc[-1]))
             label = None if number else "partition"
             axes[0].axvspan(min(cut.begin, end), end, color="0.9", label=label)
-        if not look.narrow:
-            axes[1].sharey(axes[0])
-            axes[1].set_ylabel("")
-            axes[1].tick_params(labelleft=False)
-    legend_below(figure, grid[0, 0])
+    legend_below(figure, grid[0][0])
     title(figure, _title(result))
 
 

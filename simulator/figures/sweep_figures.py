@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
-from simulator.figures.run_figures import AXES, SHOWN
+from simulator.figures.run_figures import AXES, SHOWN, curve_axes
 from simulator.figures.style import (
-    COUNTS,
     GREY,
     PLAIN,
     Look,
@@ -96,22 +95,11 @@ def telling(sweep: Sweep) -> str | None:
 
 
 # --- curves -------------------------------------------------------------------------------------
-def curve_axes(figure: Figure, rows: int, look: Look) -> list[list[Any]]:
-    """Of each row the panels for time and for communications; one below the other if narrow."""
-    shape = (2 * rows, 1) if look.narrow else (rows, 2)
-    grid = figure.subplots(*shape, squeeze=False, sharey=True)
-    for axis, text in zip(grid[-2:, 0] if look.narrow else grid[-1], AXES.values(), strict=True):
-        axis.set_xlabel(text)
-    if look.narrow:
-        return [list(grid[2 * row : 2 * row + 2, 0]) for row in range(rows)]
-    return [list(axes) for axes in grid]
-
-
 def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str], look: Look) -> None:
     """Two panels for each value of the second key, a line for each of the first."""
     rows = sweep.axes[keys[1]] if len(keys) == 2 else [None]
     lines = sweep.axes[keys[0]] if keys else [None]
-    panels = curve_axes(figure, len(rows), look)
+    panels = curve_axes(figure, len(rows), look, sharey=True)
     for row, axes in zip(rows, panels, strict=True):
         here = {keys[1]: row} if len(keys) == 2 else {}
         for axis, x in zip(axes, AXES, strict=True):
@@ -122,12 +110,8 @@ def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str], lo
                 text = look.side(keys[0], label(value)) if keys else ""
                 band(axis, curve, metric, colour, style, text)
             stage_lines(axis, select(sweep.runs, here), metric)
-            axis.locator_params(axis="x", nbins=5)
-            if x == "communications":
-                axis.xaxis.set_major_formatter(COUNTS)
-        axes[0].set_ylabel(metric_words(sweep, metric, look))
-        if look.narrow:
-            axes[1].set_ylabel(metric_words(sweep, metric, look))
+        for axis in axes if look.narrow else axes[:1]:
+            axis.set_ylabel(metric_words(sweep, metric, look))
         if len(keys) == 2:
             axes[0].set_title(f"{look.words(keys[1])}: {label(row)}", loc="left")
     legend_below(figure, panels[0][0], look.words(keys[0]) if keys else None)

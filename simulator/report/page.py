@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from simulator import __version__
 from simulator.errors import SimulatorError
-from simulator.report.parts import Html, Source, fill, find, safe, static, to_json
+from simulator.report.parts import Html, fill, find, safe, static, to_json
 from simulator.report.run_page import Item, run_item
 from simulator.report.sweep_page import sweep_item
 from simulator.runs.plugins import Given
@@ -40,7 +40,6 @@ def write_page(
     *,
     plugins: Given = None,
     window: float = 0.0,
-    progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
     """A page of one or several results, sweeps or comparisons; where it was written.
 
@@ -49,30 +48,20 @@ def write_page(
     """
     plotly = plotly_script()
     sources = [find(path) for path in paths]
-    place = page_of(sources[0].folder) if len(sources) == 1 else Path("report.html")
-    place = place if out is None else out
+    own = sources[0].folder if len(sources) == 1 else Path()
+    place = own / "report.html" if out is None else out
     runs = sum(source.is_run for source in sources)
     made = []
     for number, source in enumerate(sources):
-        progress(source.folder.name)
+        key = f"p{number}"
         if source.is_run:
-            item = _run(source, plugins, key=f"p{number}", share=runs, window=window)
+            result = open_result(source.folder, plugins)
+            made.append(run_item(source, result, key=key, share=runs, window=window))
         else:
-            item = sweep_item(source, key=f"p{number}", page=place, share=len(sources))
-        made.append(item)
+            made.append(sweep_item(source, key=key, page=place, share=len(sources)))
     with replacing_file(place) as draft:
         draft.write_text(page(made, plotly), encoding="utf-8")
     return place
-
-
-def page_of(folder: Path) -> Path:
-    """Where the page of a result, or of a sweep, is to be found."""
-    return folder / "report.html"
-
-
-def _run(source: Source, plugins: Given, *, key: str, share: int, window: float) -> Item:
-    result = open_result(source.folder, plugins)
-    return run_item(source, result, key=key, share=share, window=window)
 
 
 def page(items: Sequence[Item], plotly: str) -> str:
@@ -89,6 +78,7 @@ def page(items: Sequence[Item], plotly: str) -> str:
         ]
     )
     data = {"items": [item.data for item in items]}
+    runs = sum(item.data["type"] == "run" for item in items)
     title = items[0].title if len(items) == 1 else f"{len(items)} results"
     contents = "".join(
         f'<a href="#{safe(item.data["key"])}">{safe(item.title)}</a>' for item in items
@@ -100,16 +90,12 @@ def page(items: Sequence[Item], plotly: str) -> str:
         version=__version__,
         style=Html(static("page.css")),
         contents=Html(f"<nav>{contents}</nav>" if len(items) > 1 else ""),
-        overview=Html(static("overview.html") if _runs(items) > 1 else ""),
+        overview=Html(static("overview.html") if runs > 1 else ""),
         items=Html("\n".join(item.html for item in items)),
         data=Html(to_json(data)),
         plotly=Html(plotly),
         script=Html(script),
     )
-
-
-def _runs(items: Sequence[Item]) -> int:
-    return sum(item.data["type"] == "run" for item in items)
 
 
 def _hash(script: str) -> str:
