@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from reproduction.experiment import LOOKS, Experiment, Tables
+from reproduction.drawing import LOOKS
+from reproduction.experiment import Experiment, Tables
 from simulator import Comparison, compare
 from simulator.figures.style import GREY
 

@@ -1,10 +1,10 @@
 """The claims in the paper's text, each measured: a value, its 95 % interval, and whether it holds.
 
-``claims.md`` has the claims and their criteria in words.  A judge reads the tables of the
-experiments and returns the number that decides, and the numbers of the claim's remark.  Every claim
-is judged in the same way: it holds where the whole 95 % interval is within the criterion's bounds,
-does not where all of it is outside, and is undecided otherwise; a claim about several cases holds
-where it does in all of them, and the case shown is the one that decides.
+``claims.md`` has the claims, their criteria and bounds.  Here is how each is read off the tables of
+the experiments: the number that decides, or several, and what the claim's remark tells.  Every
+claim is judged in the same way: it holds where the whole 95 % interval is within the bounds, does
+not where all of it is outside, and is undecided otherwise; a claim about several cases holds where
+it does in all of them, and the case shown is the one that decides.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from reproduction.experiment import Tables, geometric
+from reproduction.experiment import Tables
 from reproduction.mean_estimation import ROUNDS, SMALL
+from reproduction.measuring import geometric
 from reproduction.texts import filled, listed, sections
 
 #: The experiments whose tables the claims are read from.
@@ -39,8 +40,9 @@ class Measured:
     holds: Literal["yes", "no", "undecided"]
 
 
-#: The verdict, and the numbers of the remark: none at sizes that lack them.
-Judged = tuple[Measured, dict[str, Any] | None]
+#: What decides, and the numbers of the remark: none at sizes that lack them.
+Found = tuple[list[Cell] | Measured, dict[str, Any] | None]
+Reading = Callable[[Tables], Found]
 
 
 def claims_table(tables: Tables) -> pd.DataFrame:
@@ -51,13 +53,16 @@ def claims_table(tables: Tables) -> pd.DataFrame:
         remark = re.sub(r"^- .*$", "", text, flags=re.MULTILINE).strip()
         claim = claims[name] = {**claims.get(given.get("as", ""), {"remark": ""}), **given}
         claim["remark"] = remark or claim["remark"]
-        found, numbers = JUDGES[name](tables)
+        found, numbers = READINGS[name](tables)
+        unit = (numbers or {}).get("unit", 1.0)  # that bounds are multiples of
+        bounds = {key: float(claim[key]) * unit for key in ("least", "most") if key in claim}
+        verdict = found if isinstance(found, Measured) else all_of(found, **bounds)
         what = claim["remark"] if numbers is not None else "Not computed at this size."
         rows.append(
             {
                 "claim": name,
                 **{key: claim[key] for key in ("where", "text", "measure")},
-                **asdict(found),
+                **asdict(verdict),
                 "criterion": claim["criterion"],
                 "chosen_for_it": given.get("chosen", ""),
                 "remark": filled(what, numbers or {}),
@@ -110,47 +115,42 @@ def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
     return table
 
 
-def at_width(table: pd.DataFrame, width: float) -> Any:
-    """The row of the ε that is nearest."""
-    return table.iloc[int((table["width"] - width).abs().argmin())]
+def of(figure: str, name: str, **values: Any) -> Reading:
+    """A number of the rows that have these values; the remark knows the first of these rows."""
+
+    def reading(tables: Tables) -> Found:
+        own = where(tables[figure], **values)
+        return cells(own, name), dict(own.iloc[0])
+
+    return reading
 
 
 # --- section 5.1 --------------------------------------------------------------------------------
-def best_alpha(tables: Tables) -> Judged:
+def best_alpha(tables: Tables) -> Found:
     """The error with another α minus that with 0.99, on held-out instances."""
     own = where(tables["tuning"], choice="mean_estimation.alpha")
     errors = listed("{score:.4f} with {value:g}", own)
-    found = all_of(cells(own[own["above_chosen"] != 0], "above_chosen"), least=0)
+    found = cells(own[own["above_chosen"] != 0], "above_chosen")
     return found, {"instances": own["instances"].iloc[0], "errors": errors}
 
 
-def at(figure: str, width: float, name: str, least: float, most: float) -> Any:
-    """A number at the ε that is nearest, with the rest of its row for the remark."""
-
-    def judge(tables: Tables) -> Judged:
-        row = at_width(tables[figure], width)
-        return judged(cell(row, name), least, most), dict(row)
-
-    return judge
-
-
-def sharp(tables: Tables) -> Judged:
+def sharp(tables: Tables) -> Found:
     """By how much the gap grows from a small ε to ε = 1."""
     table = tables["fig2-left"]
-    found = judged(cell(at_width(table, 1.0), "gap_growth"), least=0.5)
-    return found, {"gaps": listed("{gap:.2f} at {width:g}", table)}
+    gaps = listed("{gap:.2f} at {width:g}", table)
+    return cells(where(table, width=1.0), "gap_growth"), {"gaps": gaps}
 
 
-def constant(tables: Tables) -> Judged:
+def constant(tables: Tables) -> Found:
     """How the error with confidence values changes from ε = 0 to any other ε."""
     table = tables["fig2-left"]
     first, last = table.iloc[0], table.iloc[-1]
     readings = ("data", "share")
     changes = {k: 100 * (last[f"error_{k}"] / first[f"error_{k}"] - 1) for k in readings}
-    return all_of(cells(table[table["width"] > 0], "change"), -0.1, 0.1), changes
+    return cells(table[table["width"] > 0], "change"), changes
 
 
-def mean_trade_off(tables: Tables) -> Judged:
+def mean_trade_off(tables: Tables) -> Found:
     """Asynchronous over synchronous error after some rounds, for the main reading."""
     table = tables["fig2-right-rounds"]
     own = where(table[table["round"].isin(ROUNDS[1:])], start=table["start"][0])
@@ -158,13 +158,13 @@ def mean_trade_off(tables: Tables) -> Judged:
         f"`{start}`: {listed('{ratio:.2f} after {round:.0f}', group)}"
         for start, group in table[table["round"].isin(ROUNDS)].groupby("start", sort=False)
     )
-    return all_of(cells(own, "ratio"), most=2), {"ratios": ratios}
+    return cells(own, "ratio"), {"ratios": ratios}
 
 
-def theorem(clocks: str) -> Callable[[Tables], Judged]:
+def theorem(clocks: str) -> Reading:
     """The distance of the mean of the longest runs to the closed form."""
 
-    def judge(tables: Tables) -> Judged:
+    def judge(tables: Tables) -> Found:
         own = where(tables["theorem1"], clocks=clocks)
         shares = (own["mean_of_runs"] / own["start"]).to_numpy()
         falls = bool(np.all(np.diff(shares) < 0) and shares[-1] < 1e-4)
@@ -173,14 +173,14 @@ def theorem(clocks: str) -> Callable[[Tables], Judged]:
     return judge
 
 
-def equivalent(tables: Tables) -> Judged:
+def equivalent(tables: Tables) -> Found:
     """The greatest difference between MP and CL on means: of objectives, and of optima."""
     worst = float(tables["theory-equivalence"][["objectives", "models"]].to_numpy().max())
-    return judged((worst, np.nan, np.nan), most=1e-8), {}
+    return [(worst, np.nan, np.nan)], {}
 
 
 # --- section 5.2 --------------------------------------------------------------------------------
-def decreasing(tables: Tables) -> Judged:
+def decreasing(tables: Tables) -> Found:
     """The loss of accuracy from the lowest to the highest dimension, of every model."""
     table = tables["fig3-left"].sort_values("dimension")
     first, last = table.iloc[0], table.iloc[-1]
@@ -191,25 +191,25 @@ def decreasing(tables: Tables) -> Judged:
         value, half = float(first[method] - last[method]), float(np.hypot(one, other))
         found[method] = value, value - half, value + half
     texts = (f"{name} {v:+.3f} ({a:+.3f} … {b:+.3f})" for name, (v, a, b) in found.items())
-    return all_of(found.values(), least=0), {"decreases": ", ".join(texts)}
+    return list(found.values()), {"decreases": ", ".join(texts)}
 
 
-def barely(tables: Tables) -> Judged:
+def barely(tables: Tables) -> Found:
     """Solitary accuracy in the highest dimension."""
     table = tables["fig3-left"]
-    return judged(cell(table.iloc[int(table["dimension"].argmax())], "solitary"), 0.5, 0.6), {}
+    return [cell(table.iloc[int(table["dimension"].argmax())], "solitary")], {}
 
 
-def above_solitary(tables: Tables) -> Judged:
+def above_solitary(tables: Tables) -> Found:
     """MP, and CL, minus solitary, in every dimension."""
     gains = ("mp_minus_solitary", "cl_minus_solitary")
-    return all_of([c for name in gains for c in cells(tables["fig3-left"], name)], least=0), {}
+    return [c for name in gains for c in cells(tables["fig3-left"], name)], {}
 
 
-def cl_above_mp(figure: str, column: str, text: str) -> Callable[[Tables], Judged]:
+def cl_above_mp(figure: str, column: str, text: str) -> Reading:
     """CL minus MP, in every dimension or for every training size; where that is not sure."""
 
-    def judge(tables: Tables) -> Judged:
+    def judge(tables: Tables) -> Found:
         table = tables[figure]
         wrong = table[table["cl_minus_mp_low"] <= 0]
         each = "{cl_minus_mp:+.4f} ({cl_minus_mp_low:+.4f} … {cl_minus_mp_high:+.4f})"
@@ -222,7 +222,7 @@ def cl_above_mp(figure: str, column: str, text: str) -> Callable[[Tables], Judge
             how = [f"with {value}" if value else "as chosen" for value in own["value"]]
             each = "{mean:+.4f} ({mean_low:+.4f} … {mean_high:+.4f}) {how}"
             numbers["by_ridge"] = listed(each, own.assign(how=how))
-        return all_of(cells(table, "cl_minus_mp"), least=0), numbers
+        return cells(table, "cl_minus_mp"), numbers
 
     return judge
 
@@ -234,10 +234,9 @@ def _trend(tables: Tables, method: str) -> Cell:
     return 19 * value, 19 * low, 19 * high
 
 
-def free_of_size(tables: Tables) -> Judged:
+def free_of_size(tables: Tables) -> Found:
     """The trend of CL's accuracy with the training size, beside that of solitary models."""
-    most = 0.25 * abs(_trend(tables, "solitary")[0])
-    return judged(_trend(tables, "cl"), -most, most), {}
+    return [_trend(tables, "cl")], {"unit": abs(_trend(tables, "solitary")[0])}
 
 
 def _sent(tables: Tables, algorithm: str, share: int) -> pd.Series[float]:
@@ -257,13 +256,13 @@ def _by_choice(tables: Tables, measure: str, choice: str) -> str:
     return listed("{found} with {value}", own.assign(found=means))
 
 
-def admm_trade_off(tables: Tables) -> Judged:
+def admm_trade_off(tables: Tables) -> Found:
     """Communications of asynchronous over synchronous ADMM."""
     ratios = [_ratio(_sent(tables, "cl", k), _sent(tables, "sync", k)) for k in (95, 99)]
-    return all_of(ratios, most=1.1), {}
+    return ratios, {}
 
 
-def mp_faster(tables: Tables) -> Judged:
+def mp_faster(tables: Tables) -> Found:
     """Communications of ADMM over those of MP: nearer to 10 than to 1 and to 100."""
     ratios = {k: _ratio(_sent(tables, "cl", k), _sent(tables, "mp", k)) for k in (90, 95, 99)}
     start = "linear_classification.start"
@@ -271,10 +270,10 @@ def mp_faster(tables: Tables) -> Judged:
         "by_share": ", ".join(f"{value:.3g} at {k} %" for k, (value, _, _) in ratios.items()),
         "others": _by_choice(tables, "communications to 95 %, ADMM / MP", start),
     }
-    return judged(ratios[95], np.sqrt(10), 10 * np.sqrt(10)), numbers
+    return [ratios[95]], numbers
 
 
-def warm_start(tables: Tables) -> Judged:
+def warm_start(tables: Tables) -> Found:
     """What a warm start saves, MP's own communications included."""
     ratios = {
         k: _ratio(_sent(tables, "warm", k) + _sent(tables, "mp", k), _sent(tables, "cl", k))
@@ -285,7 +284,7 @@ def warm_start(tables: Tables) -> Judged:
         for name in ("ADMM from MP's optimum", "ADMM")
     )
     texts = (f"{v:.3f} ({low:.3f} … {high:.3f}) at {k} %" for k, (v, low, high) in ratios.items())
-    return all_of(ratios.values(), most=1), {
+    return list(ratios.values()), {
         "by_share": "; ".join(texts),
         "warm": warm,
         "cold": cold,
@@ -293,30 +292,28 @@ def warm_start(tables: Tables) -> Judged:
 
 
 # --- appendices D and E, and beyond -------------------------------------------------------------
-def rate(loss: str) -> Callable[[Tables], Judged]:
+def rate(loss: str) -> Reading:
     """Of the hinge loss the exponent of t; of means how straight the logarithm falls."""
 
-    def judge(tables: Tables) -> Judged:
+    def judge(tables: Tables) -> Found:
         row = where(tables["theory-rates"], loss=loss).iloc[0]
-        found = judged(cell(row, "exponent"), most=-1)
-        if loss == "means":
-            falls = judged(cell(row, "factor"), most=1)
-            straight = judged(cell(row, "straight_r2"), least=0.98)
-            found = straight if falls.holds == "yes" else falls
+        found: Any = [cell(row, "exponent" if loss == "hinge" else "straight_r2")]
+        falls = judged(cell(row, "factor"), most=1)
+        if loss == "means" and falls.holds != "yes":
+            found = falls
         return found, {**row, "percent": 100 * row["straight_r2"]}
 
     return judge
 
 
-def growth(algorithm: str, measure: str) -> Callable[[Tables], Judged]:
+def growth(algorithm: str, measure: str) -> Reading:
     """The exponent of n in the communications, or the time, to 90 %."""
-    expected = 1 if measure == "communications" else 0
     column = algorithm if measure == "communications" else f"{algorithm}_time"
 
-    def judge(tables: Tables) -> Judged:
+    def judge(tables: Tables) -> Found:
         row = where(tables["fig5-slopes"], algorithm=algorithm, measure=measure).iloc[0]
         few, many = tables["fig5"].iloc[0], tables["fig5"].iloc[-1]
-        return judged(cell(row, "slope"), expected - 0.2, expected + 0.2), {
+        return [cell(row, "slope")], {
             **row,
             "few": few["agents"],
             "many": many["agents"],
@@ -328,19 +325,19 @@ def growth(algorithm: str, measure: str) -> Callable[[Tables], Judged]:
     return judge
 
 
-def in_time(world: str, spread: float, drop: float = 0.0, all_cells: bool = False) -> Any:
+def in_time(world: str, spread: float, drop: float = 0.0, all_cells: bool = False) -> Reading:
     """The speed-up of gossip over rounds with the best timer, with the fastest clock."""
 
-    def judge(tables: Tables) -> Judged:
+    def judge(tables: Tables) -> Found:
         table = where(tables["beyond"], algorithm="mp", world=world, spread=spread, drop=drop)
         table = table[table["rate"] == table["rate"].max()]
         if table.empty:
-            return judged((np.nan, np.nan, np.nan)), None
+            return [(np.nan, np.nan, np.nan)], None
         row = dict(table.iloc[0])
         timer = str(row["tuned_second"]).removeprefix("network.retransmit_after=")
         own = {"timer": timer, "percent": 100 * row["drop"]}
         own["cells"] = _cells(tables["beyond"]) if all_cells else ""
-        return judged((row["speedup"], row["low"], row["high"]), least=2), {**row, **own}
+        return [(row["speedup"], row["low"], row["high"])], {**row, **own}
 
     return judge
 
@@ -357,26 +354,26 @@ def _cells(beyond: pd.DataFrame) -> str:
 
 
 #: By the headings of claims.md.
-JUDGES: dict[str, Callable[[Tables], Judged]] = {
+READINGS: dict[str, Reading] = {
     "alpha": best_alpha,
-    "win-ratio-small": at("fig2-middle", SMALL, "win_ratio", 0.45, 0.55),
-    "error-small": at("fig2-left", SMALL, "gap", -0.1, 0.1),
-    "win-ratio-full": at("fig2-middle", 1.0, "win_ratio", 0.8, 0.9),
+    "win-ratio-small": of("fig2-middle", "win_ratio", width=SMALL),
+    "error-small": of("fig2-left", "gap", width=SMALL),
+    "win-ratio-full": of("fig2-middle", "win_ratio", width=1.0),
     "gap-grows": sharp,
     "error-constant": constant,
     "mp-async-sync": mean_trade_off,
     "theorem-1": theorem("equal"),
     "clocks": theorem("unequal"),
     "equivalent": equivalent,
-    "consensus": lambda t: (all_of(cells(t["fig3-left"], "consensus"), most=0.6), {}),
+    "consensus": of("fig3-left", "consensus"),
     "decreasing": decreasing,
     "solitary-poor": barely,
     "above-solitary": above_solitary,
     "cl-above-mp": cl_above_mp("fig3-left", "dimension", "p ="),
-    "solitary-size": lambda t: (judged(_trend(t, "solitary"), least=0), {}),
+    "solitary-size": lambda tables: ([_trend(tables, "solitary")], {}),
     "cl-size-free": free_of_size,
     "cl-above-mp-size": cl_above_mp("fig3-middle", "points", "training size"),
-    "gap-size": lambda t: (judged(_trend(t, "cl_minus_mp"), least=0), {}),
+    "gap-size": lambda tables: ([_trend(tables, "cl_minus_mp")], {}),
     "admm-async-sync": admm_trade_off,
     "mp-faster": mp_faster,
     "warm-start": warm_start,

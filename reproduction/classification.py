@@ -11,24 +11,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from reproduction.choices import Choices
-from reproduction.experiment import (
-    LOOKS,
-    ClosedForm,
-    Experiment,
-    Groups,
-    Paper,
-    Tables,
-    band,
-    curve,
-    intervals,
-    method_lines,
-    reached,
-    stored_table,
-    summary,
-    trace,
-)
+from reproduction.drawing import LOOKS, band, method_lines
+from reproduction.experiment import ClosedForm, Experiment, Groups, Paper, Tables
+from reproduction.measuring import curve, intervals, reached, stored_table, summary, trace
 from reproduction.problems import separators
-from simulator.scenario.schema import Scenario
+from simulator import Scenario
 from simulator.sweeps.tables import last_values
 from simulator.sweeps.work import Run
 

@@ -11,22 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from reproduction.choices import Choices
 from reproduction.closed_forms import confidences, propagated
-from reproduction.experiment import (
-    LOOKS,
-    ClosedForm,
-    Experiment,
-    Groups,
-    Paper,
-    Tables,
-    band,
-    curve,
-    geometric,
-    line,
-    stored_table,
-    summary,
-    trace,
-    with_interval,
-)
+from reproduction.drawing import LOOKS, band, line
+from reproduction.experiment import ClosedForm, Experiment, Groups, Paper, Tables
+from reproduction.measuring import curve, geometric, stored_table, summary, trace, with_interval
 from reproduction.problems import moons
 from simulator.figures.run_figures import moon_panels
 from simulator.figures.style import GREY

@@ -12,16 +12,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.choices import Choices
 from reproduction.classification import METHODS, NAMES, by_instance, curve_runs, level_rows
-from reproduction.experiment import (
-    ClosedForm,
-    Experiment,
-    Groups,
-    Tables,
-    stored_table,
-    trace,
-    with_interval,
-)
+from reproduction.experiment import ClosedForm, Experiment, Groups, Tables
 from reproduction.mean_estimation import BLOCK, ROUNDS, MeanCommunications, sides, wins
+from reproduction.measuring import stored_table, trace, with_interval
 from reproduction.problems import moons, separators
 from reproduction.scalability import scaling_runs, scaling_table
 from reproduction.tuning import best_of, by_trade_off, tuning_tasks

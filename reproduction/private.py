@@ -9,16 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproduction.experiment import (
-    LOOKS,
-    Experiment,
-    Tables,
-    intervals,
-    line,
-    summary,
-)
+from reproduction.drawing import LOOKS, line
+from reproduction.experiment import Experiment, Tables
+from reproduction.measuring import intervals, summary
 from reproduction.problems import scenario
-from simulator.scenario.schema import Scenario
+from simulator import Scenario
 from simulator.sweeps.work import Run
 
 #: An agent has 10 to 100 points.  Its loss is theirs where μ = 2 μ_theirs / 100 and the ridge is 1:

@@ -6,8 +6,7 @@ from typing import Any
 
 from agents.machinery.compiling import JIT
 from reproduction.choices import Choices
-from simulator.runs.plugins import schema_for
-from simulator.scenario.schema import Scenario
+from simulator import Scenario, load_scenario
 
 #: Event for event the same, and far sooner; nothing is compiled where Numba's JIT is off.
 ENGINE = "compiled" if JIT else "simpy"
@@ -72,4 +71,4 @@ def _classification(choices: Choices, agents: int, dimension: int) -> dict[str, 
 def scenario(task: dict[str, Any], graph: dict[str, Any], rest: dict[str, Any]) -> Scenario:
     """A problem; where nothing else is said it is not run."""
     values = {"name": "paper", "engine": ENGINE, **_NO_RUN, **rest}
-    return schema_for().model_validate({**values, "task": task, "graph": graph})
+    return load_scenario({**values, "task": task, "graph": graph})

@@ -16,22 +16,14 @@ from threadpoolctl import threadpool_limits
 
 from reproduction.choices import Choices
 from reproduction.classification import algorithm
-from reproduction.experiment import (
-    Experiment,
-    Groups,
-    Paper,
-    Tables,
-    geometric,
-    line,
-    reached,
-    summary,
-    trace,
-)
+from reproduction.drawing import line
+from reproduction.experiment import Experiment, Groups, Paper, Tables
+from reproduction.measuring import geometric, reached, summary, trace
 from reproduction.problems import neighbours, separators
+from simulator import Scenario
 from simulator.figures.run_figures import targets_and_links
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
-from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.sweeps.work import Run
 

@@ -10,22 +10,11 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from reproduction.classification import curve_runs
-from reproduction.experiment import (
-    LOOKS,
-    ClosedForm,
-    Experiment,
-    Groups,
-    Tables,
-    band,
-    curve,
-    intervals,
-    stored_table,
-    summary,
-    trace,
-    with_interval,
-)
+from reproduction.drawing import LOOKS, band
+from reproduction.experiment import ClosedForm, Experiment, Groups, Tables
+from reproduction.measuring import curve, intervals, stored_table, summary, trace, with_interval
 from reproduction.problems import moons
-from simulator.scenario.schema import Scenario
+from simulator import Scenario
 from simulator.store.store import MODELS
 from simulator.sweeps.work import Run
 
@@ -109,8 +98,7 @@ class Theory(Experiment):
             style = {**LOOKS[look], "marker": None}
             axis.plot(own["round"], own["left"], label="synchronous ADMM", **style)
             band(axis, own["round"], own, "left", style["color"])
-            axis.set_yscale("log")
-            axis.set_xlabel("round t")
+            axis.set(yscale="log", xlabel="round t")
         own = table[table["loss"] == "hinge"]
         slow = own["left"].iloc[0] / own["round"]
         hinge.plot(own["round"], slow, label="1/t", **{**LOOKS["solitary"], "marker": None})

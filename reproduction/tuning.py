@@ -12,20 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from reproduction.classification import by_instance
-from reproduction.experiment import (
-    ClosedForm,
-    Experiment,
-    Groups,
-    Paper,
-    Tables,
-    stored_table,
-    with_interval,
-)
+from reproduction.experiment import ClosedForm, Experiment, Groups, Paper, Tables
 from reproduction.mean_estimation import BLOCK
+from reproduction.measuring import stored_table, with_interval
 from reproduction.problems import moons, neighbours, separators
+from simulator import Scenario
 from simulator.figures.style import GREY, ORANGE
 from simulator.problem.tasks.linear_classification import LinearClassification
-from simulator.scenario.schema import Scenario
 
 
 def grid(paper: Paper, name: str, reach: int, dimension: int = 1) -> list[float]:

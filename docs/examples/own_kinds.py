@@ -63,7 +63,9 @@ class Weibull(Law[Q]):
 
     kind: Literal["weibull"] = "weibull"
     mean: Q
+    """The mean."""
     shape: Positive = 1.0
+    """How fast the tail falls: below 1 it is heavy, and 1 is exponential."""
 
     @property
     def scale(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
+from simulator.cli.plugin_test import test_command
 from simulator.cli.result_commands import (
     animate_command,
     draw_command,
@@ -31,7 +32,6 @@ from simulator.cli.result_commands import (
 from simulator.cli.sweep import compare_command, sweep_command
 
 if TYPE_CHECKING:
-    from simulator.runs.result import Result
     from simulator.scenario.schema import Scenario
 
 _COMMANDS = {"context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
@@ -65,6 +65,7 @@ for _command in (
     animate_command,
     inspect_command,
     trace_command,
+    test_command,
 ):
     commands.add_command(_command)
 
@@ -92,7 +93,7 @@ def run_command(
     quiet: bool,
     figures: bool,
     report: bool,
-    **look: Any,
+    **wishes: Any,
 ) -> None:
     """Run one scenario and store its result below --out.
 
@@ -113,7 +114,12 @@ def run_command(
         from simulator.report.page import plotly_script, write_page
 
         plotly_script()  # said before a long run, if it is missing
-    draw = _drawing(look) if figures else None
+    draw = None
+    if figures:
+        from simulator.figures.run_figures import draw_run  # Matplotlib
+
+        look = look_of(**wishes)
+        draw = partial(draw_run, look=look)
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
@@ -121,7 +127,7 @@ def run_command(
     if reused:
         folder = task.place
         if draw is not None:
-            complete_figures(store, scenario, folder, draw, again=_asked(look))
+            complete_figures(store, scenario, folder, draw, again=look != look_of())
     else:
         from simulator.cli.terminal import run_progress
 
@@ -149,23 +155,6 @@ def run_command(
             from simulator.cli.terminal import show_run
 
             show_run(manifest, folder, reused, page)
-
-
-def _drawing(options: dict[str, Any]) -> Callable[[Result, Path], None]:
-    """What draws the figures of a run, as the options want them."""
-    look = look_of(**options)
-
-    def draw(result: Result, folder: Path) -> None:
-        from simulator.figures.run_figures import draw_run
-
-        draw_run(result, folder, look)
-
-    return draw
-
-
-def _asked(options: dict[str, Any]) -> bool:
-    """Were figures asked for that may not be those which are there?"""
-    return options != {"formats": "png", "metric": None, "labels": (), "width": None}
 
 
 @commands.command("validate")

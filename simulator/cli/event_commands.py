@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from simulator.cli.options import SECONDS
+from simulator.cli.options import RESULT, SECONDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Rows of a table that a terminal shows.
 MOST_ROWS, MOST_MOVES = 20, 5
 
-_RESULT = click.argument("result", metavar="RESULT", type=click.Path(path_type=Path))
+_RESULT = click.argument("result", metavar="RESULT", type=RESULT)
 _FROM = click.option("--from", "begin", type=SECONDS, metavar="T", help="From this time on (s).")
 _UNTIL = click.option("--until", "end", type=SECONDS, metavar="T", help="Up to this time (s).")
 

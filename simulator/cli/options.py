@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from simulator.errors import MissingError
+
 if TYPE_CHECKING:
     from simulator.figures.style import Look
 
@@ -42,6 +44,20 @@ def name_commands(commands: click.Group, called: str) -> str:
     return name
 
 
+class _Result(click.Path):
+    """A result's folder, also by its name below results/ or results/sweeps/ alone."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        """The folder that holds a manifest."""
+        given = Path(value)
+        given = given.parent if given.name == "manifest.json" else given
+        for place in (given, Path("results") / given, Path("results/sweeps") / given):
+            if (place / "manifest.json").is_file():
+                return place
+        raise MissingError(f"{given}: no result is stored there; `list` shows what is")
+
+
+RESULT = _Result()
 out_option = click.option(
     "--out",
     type=click.Path(file_okay=False),
@@ -121,7 +137,12 @@ def figure_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def look_of(formats: str, metric: str | None, labels: tuple[str, ...], width: float | None) -> Look:
+def look_of(
+    formats: str = "png",
+    metric: str | None = None,
+    labels: tuple[str, ...] = (),
+    width: float | None = None,
+) -> Look:
     """What these options ask for."""
     from simulator.figures.style import PAGE, Look, read_labels
 

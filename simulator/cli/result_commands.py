@@ -1,4 +1,4 @@
-"""The commands for what is stored: ``list``, ``show`` and ``draw``."""
+"""The commands for what is stored: ``list``, ``show``, ``draw``, ``report`` and ``animate``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simulator.cli.options import SECONDS, figure_options, look_of, out_option, plugin_option
+from simulator.cli.options import (
+    RESULT,
+    SECONDS,
+    figure_options,
+    look_of,
+    out_option,
+    plugin_option,
+)
 
 if TYPE_CHECKING:
     from simulator.figures.style import Look
 
-_result = click.argument("folder", metavar="RESULT", type=click.Path(path_type=Path))
+_result = click.argument("folder", metavar="RESULT", type=RESULT)
 
 
 @click.command("list")
@@ -64,18 +71,17 @@ def show_command(folder: Path) -> None:
     """
     from simulator.store.store import RESULTS_VERSION, check_files, read_manifest
 
-    place = _place(folder)
-    manifest = read_manifest(place)
-    check_files(place, manifest, figures=True)
+    manifest = read_manifest(folder)
+    check_files(folder, manifest, figures=True)
     if "summary" in manifest:
         from simulator.cli.terminal import show_run
 
-        show_run(manifest, place, reused=False)
+        show_run(manifest, folder, reused=False)
     else:
         from simulator.cli.sweep_terminal import show_any
         from simulator.sweeps.stored import load_sweep
 
-        show_any(load_sweep(place))
+        show_any(load_sweep(folder))
     if manifest["results_version"] != RESULTS_VERSION:
         click.echo(
             f"version:  {manifest['results_version']}; this program computes results of version "
@@ -103,14 +109,12 @@ def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figu
     from simulator.store.store import read_manifest
 
     look = look_of(**figures)
-    place = _place(folder)
-    before = read_manifest(place)
-    target = place if to is None else to
+    target = folder if to is None else to
     target.mkdir(parents=True, exist_ok=True)
-    if "summary" in before:
-        _draw_run(place, target, look, plugins)
+    if "summary" in read_manifest(folder):
+        _draw_run(folder, target, look, plugins)
     else:
-        _draw_sweep(place, target, look)
+        _draw_sweep(folder, target, look)
     for path in sorted(target.iterdir()):
         if path.suffix.removeprefix(".") in look.formats:
             click.echo(path)
@@ -137,32 +141,12 @@ def _draw_sweep(place: Path, target: Path, look: Look) -> None:
     from simulator.sweeps.stored import load_sweep
 
     found = load_sweep(place)
-    if isinstance(found, Comparison):
-        draw_comparison(found, target, look)
-    elif isinstance(found, Frontier):
-        draw_frontier(found, target, look)
-    else:
-        draw_sweep(found, target, look)
-
-
-def _place(folder: Path) -> Path:
-    """A result's folder, also by its name below results/ or results/sweeps/ alone."""
-    from simulator.errors import MissingError
-
-    places = (folder, Path("results") / folder, Path("results/sweeps") / folder)
-    for place in places:
-        if (place / "manifest.json").exists():
-            return place
-    raise MissingError(f"{folder}: no result is stored there; `list` shows what is")
-
-
-_RESULTS = click.argument(
-    "results", metavar="RESULT…", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
+    draw = {Comparison: draw_comparison, Frontier: draw_frontier}.get(type(found), draw_sweep)
+    draw(found, target, look)
 
 
 @click.command("report")
-@_RESULTS
+@click.argument("results", metavar="RESULT…", nargs=-1, required=True, type=RESULT)
 @click.option(
     "-o",
     "out",
@@ -203,7 +187,7 @@ def report_command(
 
 
 @click.command("animate")
-@click.argument("result", type=click.Path(path_type=Path))
+@_result
 @click.option(
     "-o",
     "out",
@@ -211,7 +195,7 @@ def report_command(
     help="The picture to write, .gif or .png (animated).  [RESULT/models.gif]",
 )
 @plugin_option
-def animate_command(result: Path, out: Path | None, plugins: tuple[str, ...]) -> None:
+def animate_command(folder: Path, out: Path | None, plugins: tuple[str, ...]) -> None:
     """Make a moving picture of the agents' models; the run needs record: {models: true}.
 
     \b
@@ -220,4 +204,4 @@ def animate_command(result: Path, out: Path | None, plugins: tuple[str, ...]) ->
     """
     from simulator.report.animation import write_animation
 
-    click.echo(str(write_animation(result, out, plugins=plugins or None)))
+    click.echo(str(write_animation(folder, out, plugins=plugins or None)))

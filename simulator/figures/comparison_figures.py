@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
@@ -23,7 +23,7 @@ from simulator.figures.style import (
     ORANGE,
     PLAIN,
     Look,
-    keep,
+    draw,
     legend_below,
     line_looks,
     log_scale,
@@ -54,13 +54,6 @@ _RATIOS = {"speedup": "time", "communications_ratio": "communications"}
 _UNDECIDED = "#E6E6E6"
 
 
-def draw_comparison(comparison: Comparison, folder: Path, look: Look | None = None) -> None:
-    """All figures of a comparison, as files in a folder."""
-    look = look or Look()
-    with rc_context(look.style):
-        keep(comparison_pictures(comparison, look), folder, look)
-
-
 def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[str, Figure]]:
     """All sides' curves; over one swept key the speed-up, over two the phase diagram.
 
@@ -89,6 +82,9 @@ def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[st
         yield "phase_diagram", figure
     if keys and comparison.tuning is not None:
         yield "tuning", _tuning_picture(comparison, look)
+
+
+draw_comparison = partial(draw, comparison_pictures)
 
 
 def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataFrame]]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, keep, title, wrapped
+from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, draw, title, wrapped
 from simulator.figures.sweep_figures import select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
@@ -32,13 +31,6 @@ _EDGE = 0.93
 #: Where a label may stand, as seen from its point: of the first side, and of the others.
 _RIGHT = ((1, 1), (1, 0), (0, 1), (1, -1), (-1, 1), (-1, 0), (0, -1), (-1, -1))
 _LEFT = tuple((-x, -y) for x, y in _RIGHT)
-
-
-def draw_frontier(frontier: Frontier, folder: Path, look: Look | None = None) -> None:
-    """The figure of a frontier, as files in a folder."""
-    look = look or Look()
-    with rc_context(look.style):
-        keep(frontier_pictures(frontier, look), folder, look)
 
 
 def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Figure]]:
@@ -78,6 +70,9 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
     title(figure, f"{frontier.name}: {what}; lower left is better")
     write_values(figure, lines)
     yield "frontier", figure
+
+
+draw_frontier = partial(draw, frontier_pictures)
 
 
 def _marks(number: int) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import networkx as nx
 import numpy as np
-from matplotlib import rc_context, rcParams
+from matplotlib import rcParams
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from scipy.sparse import csr_array
@@ -22,7 +22,7 @@ from simulator.figures.style import (
     GREY,
     ORANGE,
     Look,
-    keep,
+    draw,
     legend_below,
     log_scale,
     title,
@@ -37,13 +37,6 @@ from simulator.scenario.kinds import kind_of
 #: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
 SHOWN = ("accuracy", "test_error", "l2_error", "distance")
 AXES = {"time": "simulated time (s)", "communications": "communications (messages sent)"}
-
-
-def draw_run(result: Result, folder: Path, look: Look | None = None) -> None:
-    """All figures of a run, as files in a folder."""
-    look = look or Look()
-    with rc_context(look.style):
-        keep(run_pictures(result, look), folder, look)
 
 
 def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
@@ -70,6 +63,9 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
         figure = look.picture(2.9 if look.narrow else 2.0)
         model_panels(figure, result.problem, _stages(result))
         yield "models", figure
+
+
+draw_run = partial(draw, run_pictures)
 
 
 def shown_metrics(result: Result, look: Look) -> list[str]:

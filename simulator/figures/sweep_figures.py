@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib import rc_context
 from matplotlib.colors import LogNorm, Normalize, to_rgba
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -20,7 +19,7 @@ from simulator.figures.style import (
     GREY,
     PLAIN,
     Look,
-    keep,
+    draw,
     legend_below,
     line_looks,
     log_scale,
@@ -41,13 +40,6 @@ _COSTS = {
 }
 
 
-def draw_sweep(sweep: Sweep, folder: Path, look: Look | None = None) -> None:
-    """All figures of a sweep, as files in a folder."""
-    look = look or Look()
-    with rc_context(look.style):
-        keep(sweep_pictures(sweep, look), folder, look)
-
-
 def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
     """Curves of every combination, and a heat map where two keys were swept."""
     keys = list(sweep.axes)
@@ -66,6 +58,9 @@ def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
         figure = look.picture(1.1 + 0.42 * len(sweep.axes[keys[1]]))
         _heat_map(figure, sweep, measure, keys, look)
         yield "heat_map", figure
+
+
+draw_sweep = partial(draw, sweep_pictures)
 
 
 def shown_metric(sweep: Sweep, look: Look) -> str | None:

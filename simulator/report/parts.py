@@ -1,4 +1,4 @@
-"""HTML from text: whatever is put into a page is escaped here, once."""
+"""What pages are made of: HTML from text, which is escaped here, once; packed data; results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from simulator.errors import MissingError, SimulatorError
-from simulator.store.store import MANIFEST, check_files, read_manifest
+from simulator.store.store import check_files, read_manifest
 
 
 class Html(str):
@@ -134,14 +133,15 @@ class Source:
         """A run, or else a sweep, a comparison or a frontier."""
         return "summary" in self.manifest
 
+    @property
+    def software(self) -> str:
+        """What computed it, in which versions."""
+        versions = self.manifest["software"].items()
+        return ", ".join(f"{name} {version}" for name, version in versions if version)
 
-def find(path: Path) -> Source:
+
+def find(folder: Path) -> Source:
     """A whole result, sweep or comparison; SimulatorError says what is wrong with it."""
-    folder = path.parent if path.name == MANIFEST else path
-    try:
-        manifest = read_manifest(folder)
-    except MissingError:
-        what = f"it has no {MANIFEST}" if folder.is_dir() else "no such folder"
-        raise SimulatorError(f"{folder}: no result: {what}") from None
+    manifest = read_manifest(folder)
     check_files(folder, manifest)
     return Source(folder, manifest)

@@ -311,7 +311,6 @@ def _provenance(source: Source) -> list[tuple[str, str]]:
         found.append(("plugins", ", ".join(manifest["plugins"]["references"])))
         found.append(("plugins' SHA-256", manifest["plugins"]["sha256"]))
     found.append(("computed in", words.seconds(round(manifest["wall_time"], 2))))
-    versions = {name: value for name, value in manifest["software"].items() if value}
-    found.append(("software", ", ".join(f"{name} {value}" for name, value in versions.items())))
+    found.append(("software", source.software))
     found += [(name, f"SHA-256 {about['sha256']}") for name, about in manifest["files"].items()]
     return found

@@ -12,13 +12,12 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from simulator.errors import StoreError
 from simulator.figures.style import Look
 from simulator.report import words
 from simulator.report.network_view import thinned
 from simulator.report.parts import Html, Source, column, definitions, fill, items, safe, typed
 from simulator.report.run_page import Item
-from simulator.store.store import read_file, read_manifest
+from simulator.store.store import read_file
 from simulator.store.whole_files import damaged
 from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import tabled
@@ -97,7 +96,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         failed=items([f"{run}: failed: {why}" for run, why in source.manifest["failed"].items()]),
         map_title="Over the grid" if set(axes) - {vary} else "Side by side",
         provenance=definitions(_provenance(source)),
-        command=_command(source, axes, runs, kind, vary),
+        command=_command(source, runs, vary),
     )
     return Item(html, data, title)
 
@@ -283,49 +282,22 @@ def _speedups(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> li
 
 
 def _provenance(source: Source) -> list[tuple[str, str]]:
-    manifest = source.manifest
-    versions = {name: value for name, value in manifest["software"].items() if value}
     return [
         ("folder", str(source.folder)),
-        ("hash", manifest["hash"]),
-        ("software", ", ".join(f"{name} {value}" for name, value in versions.items())),
+        ("hash", source.manifest["hash"]),
+        ("software", source.software),
     ]
 
 
-def _command(
-    source: Source,
-    axes: dict[str, list[Any]],
-    runs: pd.DataFrame,
-    kind: str,
-    vary: str | None,
-) -> str:
-    """The command that repeats it, by its request or else from the scenario of its first run."""
-    name = "compare" if vary else "sweep"
+def _command(source: Source, runs: pd.DataFrame, vary: str | None) -> str:
+    """The command that repeats it; of what no file can ask for, that of its first run."""
     request = source.folder / "request.yaml"
     if request.is_file():
         plugins = [f" --plugin {shlex.quote(each)}" for each in source.manifest.get("plugins", ())]
-        return f"python -m simulator {name} {shlex.quote(str(request))}{''.join(plugins)}"
+        command = f"{'compare' if vary else 'sweep'} {shlex.quote(str(request))}{''.join(plugins)}"
+        return f"python -m simulator {command}"
     named = runs["folder"].dropna()
     if not len(named):
         return "every run failed, and there is no scenario to begin from"
-    root = source.folder.parent.parent
-    first = root / str(named.iloc[0])
-    scenario = str(first / "scenario.yaml")
-    special = kind == "frontier" or "world" in axes or "tuned" in runs
-    if special or any(key.startswith("$") for key in axes):
-        return f"python -m simulator run {shlex.quote(scenario)}    # its first run"
-    parts = ["python -m simulator", name, shlex.quote(scenario)]
-    for key, values in axes.items():
-        option = "--vary" if key == vary else "--set"
-        parts += [option, shlex.quote(f"{key}={','.join(map(str, values))}")]
-    parts += ["--target", _target(first) or "none"] if vary else []
-    return " ".join([*parts, "--seeds", str(runs["seed"].nunique())])
-
-
-def _target(run: Path) -> str | None:
-    """What the runs were to reach, as the first one has it, if it is still there."""
-    try:
-        target = read_manifest(run)["summary"]["target"]
-    except StoreError:
-        return None
-    return target and f"{target['metric']}={target['asked']}"
+    scenario = source.folder.parent.parent / str(named.iloc[0]) / "scenario.yaml"
+    return f"python -m simulator run {shlex.quote(str(scenario))}    # its first run"

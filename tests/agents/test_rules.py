@@ -17,7 +17,6 @@ from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 from tests.agents.test_gossip import exchanges
 from tests.conftest import LINEAR, MEANS, build, problem_of
-from tests.engines.test_compiled import assert_same
 
 HARSH = {"latency": {"kind": "exponential", "mean": "4 s"}, "drop": 0.3}
 
@@ -173,26 +172,6 @@ def test_adpsgd_is_its_recursion(base, step, start, engine):
     assert summary["communications"] == summary["delivered"] == 2 * len(pairs) > 200
     assert summary["bytes"] == 2 * len(pairs) * (32 + 8 * problem.p)
     assert not {"objective", "gap"} & set(result.trace)
-
-
-@pytest.mark.parametrize("forget", [False, True])
-def test_adpsgd_in_both_engines(forget):
-    """Every event, with delay, loss, a partition, computing, and agents that come and go."""
-    scenario = build(
-        MEANS,
-        algorithm={"kind": "adpsgd", "step": 0.001},
-        network={
-            "latency": {"kind": "lognormal", "mean": 0.3, "sigma": 1.0},
-            "drop": 0.1,
-            "partitions": [{"from": 4, "until": 9, "groups": 2}],
-        },
-        availability={"kind": "on_off", "on": 3.0, "off": 1.5, "forget": forget},
-        compute={"time": 0.15},
-        clock={"rate": 3.0},
-        stop={"time": 20},
-    )
-    summary = assert_same(scenario).summary
-    assert all(summary[name] > 0 for name in ("dropped", "missed", "stale", "skipped"))
 
 
 @pytest.mark.parametrize("drop", [0.0, 0.3])

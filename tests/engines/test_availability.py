@@ -14,7 +14,6 @@ from simulator import run
 from simulator.engines.availability import availability_of
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
-from simulator.scenario.laws import LAWS
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build
 from tests.engines.test_compiled import assert_same
@@ -204,27 +203,6 @@ def test_the_share_of_requests_that_are_missed():
     missed, came = (int((requests["kind"] == kind).sum()) for kind in ("miss", "deliver"))
     assert missed + came > 2000
     assert stats.binomtest(missed, missed + came, 1 / 3).pvalue > SURE
-
-
-@pytest.mark.parametrize("kind", sorted(LAWS))
-def test_length_weighted_draws(kind, tmp_path):
-    """E[X²]/E[X] is their mean."""
-    (tmp_path / "stays.txt").write_text("1\n2\n5\n")
-    given = {
-        "constant": {"value": 3.0},
-        "uniform": {"low": 1.0, "high": 4.0},
-        "exponential": {"mean": 2.0},
-        "lognormal": {"mean": 2.0, "sigma": 0.5},
-        "pareto": {"mean": 2.0, "shape": 6.0},
-        "empirical": {"file": str(tmp_path / "stays.txt")},
-    }[kind]
-    scenario = churning(availability={"kind": "on_off", "on": {"kind": kind, **given}, "off": 1.0})
-    law = scenario.availability.on
-    plain = law.draw(np.random.default_rng(1), 400_000)
-    weighted = law.weighted(np.random.default_rng(2), 400_000)
-    expected = np.mean(plain**2) / np.mean(plain)
-    error = weighted.std() / np.sqrt(len(weighted)) + np.std(plain**2) / np.sqrt(len(plain))
-    assert weighted.mean() == pytest.approx(expected, abs=max(SIGMAS * error, 1e-9))
 
 
 def test_the_first_stay_is_the_rest_of_one():

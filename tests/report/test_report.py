@@ -244,8 +244,8 @@ def one_line(answer, *words: str) -> None:
 
 def test_what_is_no_result_is_said_in_one_line(plain, tmp_path, here, monkeypatch):
     folder, _ = plain
-    one_line(here("report", tmp_path / "nowhere"), "nowhere", "no such folder")
-    one_line(here("report", tmp_path), "no result", "manifest.json")
+    one_line(here("report", tmp_path / "nowhere"), "nowhere", "list")
+    one_line(here("report", tmp_path), str(tmp_path), "list")
     damaged = shutil.copytree(folder, tmp_path / "damaged")
     (damaged / "trace.csv").write_text("time\n1\n")
     one_line(here("report", damaged), "trace.csv", "damaged")

@@ -36,8 +36,9 @@ from reproduction.closed_forms import (
     mean_errors,
     propagated,
 )
-from reproduction.experiment import Paper, geometric, reached
+from reproduction.experiment import Paper
 from reproduction.mean_estimation import Moons, sides, wins
+from reproduction.measuring import geometric, reached
 from reproduction.page import write_page
 from reproduction.problems import moons, separators
 from reproduction.reproduce import IDS, expand, reproduce
