@@ -46,7 +46,7 @@ def main(load: Callable[[], click.Command] | None = None) -> None:
         code = 0 if _came else _told(error)
         # What is raised after a signal is its consequence: a library may make its own of it.
         noted = [note for e in (error, error.__cause__) for note in getattr(e, "__notes__", ())]
-        notes = noted or ["nothing was written"]
+        notes = noted or ["nothing is half written"]
     if _came:
         code = _say(f"{_SIGNALS[signal.Signals(_came[0])]}; {'; '.join(notes)}", 128 + _came[0])
     for number in _SIGNALS:  # Python may still wait for somebody

@@ -226,7 +226,7 @@ def test_a_signal_that_a_library_turns_into_its_own_error_is_still_one(here, mon
     monkeypatch.setattr(commands, "main", converting)
     done = here("list")
     assert done.returncode == 143
-    assert done.stderr == "terminated; nothing was written\n"
+    assert done.stderr == "terminated; nothing is half written\n"
 
 
 def test_a_signal_that_is_swallowed_shows_at_the_end(here, monkeypatch):
