@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from simulator.cli.commands import commands
+from simulator.errors import MissingError
 from simulator.runs.plugins import schema_for
 from simulator.scenario.files import json_schema
 from simulator.shipped import examples
@@ -45,7 +46,11 @@ def test_commands_are_understood(page, command):
     """Every option exists, and every file that is named; `make verify` runs some of them."""
     words = shlex.split(command)[3:]
     name, context = words[0], commands.make_context("x", words[:1], resilient_parsing=True)
-    parsed = commands.get_command(context, name).make_context(name, words[1:])
+    try:
+        parsed = commands.get_command(context, name).make_context(name, words[1:])
+    except MissingError:  # the options are understood; RESULT stands for one of the reader's
+        assert "RESULT" in words
+        return
     for key in ("file", "scenario_file"):
         if key in parsed.params and str(parsed.params[key]).startswith(("scenarios", "docs")):
             assert (ROOT / parsed.params[key]).exists()
