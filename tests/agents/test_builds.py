@@ -143,3 +143,17 @@ def test_compiled_code_that_may_be_in_use_is_not_cleared_away(tmp_path, monkeypa
         os.utime(tmp_path / name, (used, used))
     made = code_cache.cache_folder.__wrapped__(b"other")
     assert {path.name for path in tmp_path.iterdir()} == {"recent", "new", "newer", made.name}
+
+
+def test_what_is_kept_is_no_source(tmp_path):
+    """The wrappers that a run leaves beside the code are not part of the next run's hash."""
+    sources = tmp_path / "rules"
+    sources.mkdir()
+    (sources / "rule.py").write_text("kind = 'mp'\n")
+    before = code_cache._content_of.__wrapped__(sources)
+    kept = sources / "__pycache__" / "murmuration" / "0a1b" / "rule_mp.py"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("def tell(): ...\n")
+    assert code_cache._content_of.__wrapped__(sources) == before
+    (sources / "rule.py").write_text("kind = 'admm'\n")
+    assert code_cache._content_of.__wrapped__(sources) != before
