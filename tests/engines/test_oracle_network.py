@@ -249,17 +249,24 @@ def test_resending(kind, timer):
 
 
 PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 4, "clip": 0.5, "radius": 0.8}
+
+
+def hidden(start="zero", **changes):
+    """cd with privacy, whose budgets are spent early."""
+    return ("cd", {"privacy": PRIVACY | changes, "start": start}, "logistic")
+
+
 FIELD = {
     "djam on the hinge loss": ("djam", {"ridge": 0.0}, "hinge"),
     "djam with a ridge": ("djam", {"ridge": 0.3}, "logistic"),
     "cd": ("cd", {}, "logistic"),
     "cd with a ridge": ("cd", {"ridge": 0.3}, "logistic"),
-    "cd with privacy": ("cd", {"privacy": PRIVACY, "start": "zero"}, "logistic"),
-    "cd with privacy, δ = 0": (
-        "cd",
-        {"privacy": PRIVACY | {"delta": 0}, "start": "zero"},
-        "logistic",
-    ),
+    "cd with privacy": hidden(after="keep"),
+    "cd with privacy, δ = 0": hidden(delta=0, after="keep"),
+    "cd with privacy, smoothed": hidden(smoothing=0.7),
+    "cd with privacy, Gaussian noise": hidden(noise="gaussian", radius=1.5),
+    "cd with privacy, from private models": hidden("private", smoothing=0.7),
+    "cd with privacy, one update, from private models": hidden("private", updates=1),
     "dpsgd": ("dpsgd", {"step": 0.2}, "logistic"),
     "adpsgd": ("adpsgd", {"step": 0.2}, "logistic"),
     "admm": ("admm", {}, "hinge"),
