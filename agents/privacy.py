@@ -127,7 +127,7 @@ class Privacy(Strict):
     after: Literal["smooth", "keep"] = "smooth"
     """Once its budget is spent, an agent smooths its last private model over the graph by model
     propagation, or keeps it; it looks at its data in neither case."""
-    smoothing: Share = 0.99
+    smoothing: Share = 0.9
     """The trade-off α of that model propagation, and of the start private."""
 
     @model_validator(mode="after")
