@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from agents.parameters import NonNegative, Positive, Share, Strict
 from simulator.errors import ScenarioError
-from simulator.scenario.files import Source, read_scenario_text
-from simulator.scenario.mistakes import Mistake, mistakes
-from simulator.scenario.yaml_positions import read_yaml
+from simulator.scenario.files import read_source
+from simulator.scenario.mistakes import Mistake
 
 DEFAULT_FILE = Path(__file__).parent / "choices.yaml"
 Value = TypeVar("Value")
@@ -120,18 +119,11 @@ class Choices:
 
 def load_choices(path: Path) -> Choices:
     """Read and check a file of choices; raises ScenarioError with one line a mistake."""
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
-    found = list[Mistake]()
-    try:
-        if not isinstance(given, dict):
-            what = f"must be blocks of choices: {', '.join(ChoicesFile.model_fields)}"
-            raise source.error([Mistake((), what)])
-        file = ChoicesFile.model_validate(given)
-    except ValidationError as error:
-        found = mistakes(error, given, (), ChoicesFile)
-    if found or source.text.faults:
-        raise source.error(found)
+    source = read_source(path)
+    if not isinstance(source.text.value, dict):
+        what = f"must be blocks of choices: {', '.join(ChoicesFile.model_fields)}"
+        raise source.error([Mistake((), what)])
+    file = source.checked(ChoicesFile, source.text.value)
     blocks = {name: getattr(file, name) for name in ChoicesFile.model_fields}
     return Choices(
         path, {f"{b}.{name}": choice for b, own in blocks.items() for name, choice in own}
