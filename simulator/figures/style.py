@@ -18,6 +18,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from simulator.errors import ScenarioError
+from simulator.scenario.mistakes import shown
 
 STYLE: Any = {
     "figure.dpi": 130,
@@ -119,8 +120,10 @@ class Look:
             if name not in FORMATS:
                 allowed = ", ".join(FORMATS)
                 raise ScenarioError(f"--format {name}: unknown; allowed: {allowed}")
-        if not 2 <= self.width <= 40:
-            raise ScenarioError(f"--width: must be 2 to 40 inches (got {self.width:g})")
+        number = isinstance(self.width, int | float)
+        if not (number and 2 <= self.width <= 40):
+            got = f"{self.width:g}" if number else shown(self.width)
+            raise ScenarioError(f"--width: must be 2 to 40 inches (got {got})")
 
     @property
     def narrow(self) -> bool:

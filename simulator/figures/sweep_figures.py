@@ -186,10 +186,7 @@ def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str], look:
     for row, column, value in cells(values):
         bound = "≥ " if timed and late[row, column] else ""
         ends = low[row, column], high[row, column]
-        text = ""
-        if np.isfinite(ends).all():
-            half = (ends[1] - ends[0]) / 2
-            text = f"{short(ends[0], 2)}–{short(ends[1], 2)}" if timed else f"± {short(half, 2)}"
+        text = " … ".join(short(end, 2) for end in ends) if np.isfinite(ends).all() else ""
         write(axis, image, row, column, value, bound, interval=text)
     bar = figure.colorbar(image, ax=axis)
     bar.set_label(metric_words(sweep, measure, look))
