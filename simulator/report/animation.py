@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from simulator.errors import SimulatorError
+from simulator.figures.agent_layout import arrange, model_values, reach
 from simulator.figures.style import BLUE, STYLE
-from simulator.report.network_view import arrange, model_values, reach_of
 from simulator.report.parts import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
@@ -62,8 +62,8 @@ def _frames(result: Result) -> list[Image.Image]:
     # Most happens early: frames are the nearer to one another.
     last = len(result.kept.samples) - 1
     rows = np.unique((last * np.linspace(0, 1, _FRAMES) ** 1.7).round().astype(int))
-    values, text = model_values(result.problem, result.kept.models[:, layout.agents])
-    reach = reach_of(values)
+    values, text = model_values(result.kept.models[:, layout.agents])
+    far = reach(values)
     times = result.trace["time"].to_numpy()[result.kept.samples]
     height = min(1.0, max(0.5, float(np.ptp(layout.places[:, 1]))))
     with rc_context(STYLE):
@@ -82,7 +82,7 @@ def _frames(result: Result) -> list[Image.Image]:
             layout.places[:, 1],
             c=values[0],
             cmap="RdBu",
-            norm=Normalize(-reach, reach),
+            norm=Normalize(-far, far),
             s=26,
             edgecolors="black",
             linewidths=0.3,
