@@ -188,7 +188,7 @@ def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]
         # Red and blue are equally dark: without colours the shape tells the sign.
         for marker, chosen in (("^", shades >= 0), ("v", shades < 0)):
             more = {"cmap": "RdBu", "vmin": -1.5, "vmax": 1.5, "marker": marker}
-            points = _agents(axis, places[chosen], shades[chosen], len(places), **more)
+            points = draw_agents(axis, places[chosen], shades[chosen], len(places), **more)
         _bare(axis, name)
         axis.set_aspect("equal")
     _colour_bar(figure, points, axes, "estimated mean", extend="both")
@@ -203,9 +203,9 @@ def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Float
     axes = _panels(figure, len(panels))
     for axis, (name, _), shades in zip(axes, panels, values, strict=True):
         if len(layout.links) <= _LINKS:
-            _links(axis, layout.places, layout.links, layout.weights, GREY, 0.5)
+            draw_links(axis, layout.places, layout.links, layout.weights, GREY, 0.5)
         scale = {"cmap": "cividis", "vmin": low, "vmax": high}
-        points = _agents(axis, layout.places, shades, len(shades), **scale)
+        points = draw_agents(axis, layout.places, shades, len(shades), **scale)
         _bare(axis, name)
     _colour_bar(figure, points, axes, what, extend="both")
 
@@ -214,7 +214,7 @@ def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     """The paper's Figure 4: the target models in their plane, and the links between them."""
     axis = figure.subplots()
     upper = triu(W, 1).tocoo()
-    _links(axis, plane, np.stack([upper.row, upper.col], axis=1), upper.data, BLUE, 0.35)
+    draw_links(axis, plane, np.stack([upper.row, upper.col], axis=1), upper.data, BLUE, 0.35)
     axis.scatter(
         plane[:, 0], plane[:, 1], s=18, color=ORANGE, edgecolors="black", linewidths=0.4, zorder=3
     )
@@ -226,7 +226,7 @@ def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     axis.set_title("target models and their links", fontsize=rcParams["font.size"])
 
 
-def _agents(axis: Any, places: Floats, shades: Floats, count: int, **more: Any) -> Any:
+def draw_agents(axis: Any, places: Floats, shades: Floats, count: int, **more: Any) -> Any:
     """Some of ``count`` agents at their places, as large as there is room."""
     figure = axis.get_figure()
     width = 72 * figure.get_figwidth() / axis.get_gridspec().ncols  # of a panel, in points
@@ -244,7 +244,7 @@ def _agents(axis: Any, places: Floats, shades: Floats, count: int, **more: Any) 
     )
 
 
-def _links(
+def draw_links(
     axis: Any, places: Floats, links: Indices, weights: Floats, colour: str, strength: float
 ) -> None:
     """Lines between neighbours, the stronger the heavier their weight."""
