@@ -15,7 +15,7 @@ from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.problem import Floats
-from simulator.scenario.availability import OnOff
+from simulator.scenario.network import OnOff
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES
 

@@ -25,10 +25,10 @@ from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario.cells import listing
 from simulator.scenario.kinds import blaming
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
+from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
 from simulator.theory.metrics import Followed, Target, View

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
-from simulator.scenario.availability import Traced
 from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
+from simulator.scenario.network import Traced
 from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MOST_SAMPLES
 
