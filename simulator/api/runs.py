@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
@@ -128,7 +127,7 @@ def run(
     True
     """
     loaded = load_scenario(scenario, overrides, plugins=plugins)
-    kept = None if out is None else Run(loaded, Store(Path(out)), reads=None)
+    kept = None if out is None else Run(loaded, Store(path_of("out", out)), reads=None)
     if kept is not None and not force and not unfinished([kept]):
         return _shown(Result, load_result(kept.store, loaded, kept.place))
     if kept is not None:

@@ -24,6 +24,7 @@ from matplotlib.ticker import (
 )
 
 from simulator.errors import ScenarioError
+from simulator.scenario.mistakes import shown
 
 STYLE: Any = {
     "figure.dpi": 130,
@@ -118,8 +119,8 @@ class Look:
             if name not in FORMATS:
                 allowed = ", ".join(FORMATS)
                 raise ScenarioError(f"--format {name}: unknown; allowed: {allowed}")
-        if not 2 <= self.width <= 40:
-            raise ScenarioError(f"--width: must be 2 to 40 inches (got {self.width:g})")
+        if not (isinstance(self.width, int | float) and 2 <= self.width <= 40):
+            raise ScenarioError(f"--width: must be 2 to 40 inches (got {shown(self.width)})")
 
     @property
     def narrow(self) -> bool:

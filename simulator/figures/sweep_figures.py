@@ -216,8 +216,8 @@ def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str], look:
     for _, row in table.iterrows():
         value, low, high = (row[f"{measure}{end}"] for end in ("", "_low", "_high"))
         cells.append(f"{'≥ ' if timed and row['censored'] else ''}{short(value)}")
-        text = f"{short(low, 2)}–{short(high, 2)}" if timed else f"± {short((high - low) / 2, 2)}"
-        below.append(text if np.isfinite([low, high]).all() else "")
+        interval = f"{short(low, 2)} … {short(high, 2)}"
+        below.append(interval if np.isfinite([low, high]).all() else "")
     axis = figure.subplots()
     norm = LogNorm() if wide else Normalize()
     colours = {"cmap": "cividis", "norm": norm}
