@@ -119,8 +119,10 @@ class Look:
             if name not in FORMATS:
                 allowed = ", ".join(FORMATS)
                 raise ScenarioError(f"--format {name}: unknown; allowed: {allowed}")
-        if not (isinstance(self.width, int | float) and 2 <= self.width <= 40):
-            raise ScenarioError(f"--width: must be 2 to 40 inches (got {shown(self.width)})")
+        number = isinstance(self.width, int | float)
+        if not (number and 2 <= self.width <= 40):
+            got = f"{self.width:g}" if number else shown(self.width)
+            raise ScenarioError(f"--width: must be 2 to 40 inches (got {got})")
 
     @property
     def narrow(self) -> bool:
