@@ -55,9 +55,9 @@ class Problem(Shown, problems.Problem):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The graph, with the solitary models (and the true ones) on it."""
-        from simulator.figures.run_figures import layout, model_panels
+        from simulator.figures.run_figures import can_be_placed, model_panels
 
-        if layout(self) is None:
+        if not can_be_placed(self):
             return
         panels = [("solitary models", self.solitary)]
         if self.targets is not None:
