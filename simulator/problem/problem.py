@@ -55,6 +55,11 @@ class DataSets(Sequence[Point]):
         """m_i, the number of points of each agent."""
         return np.diff(self.offsets)
 
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The agent of each point."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
 
 @dataclass(frozen=True)
 class Problem:

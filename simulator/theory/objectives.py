@@ -14,9 +14,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
 from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
-from simulator.problem.problem import DataSets, Floats, Problem
-from simulator.theory.central import minimise
-from simulator.theory.remembered import remembered
+from simulator.problem.problem import Floats, Problem
+from simulator.theory.central import minimise, remembered
 
 #: Numbers in one block of an edge sum, and in one that the processor's cache holds.
 BLOCK, CACHED = 1 << 20, 1 << 16
@@ -35,7 +34,7 @@ class Objective:
         upper = triu(problem.W, k=1, format="coo")
         self.first, self.second = upper.coords
         self.weights = upper.data
-        self.owner = _owners(problem.data)
+        self.owner = problem.data.owner
 
     def __call__(self, Theta: Floats) -> float:
         """Q(Θ)."""
@@ -159,7 +158,7 @@ def cl_optimum(problem: Problem, mu: float, ridge: float = 0.0) -> Floats:
     Theta = problem.solitary.copy()
     if not linked.any():
         return Theta
-    owner = _owners(data)
+    owner = data.owner
     used = linked[owner]
     number = np.cumsum(linked) - 1
     degrees = problem.D[linked]
@@ -208,11 +207,6 @@ def consensus_model(problem: Problem, ridge: float) -> Floats:
             everybody,
             np.ones(len(data.y)),
         )[0]
-
-
-def _owners(data: DataSets) -> NDArray[np.int64]:
-    """The agent of each point."""
-    return np.repeat(np.arange(len(data)), data.sizes)
 
 
 def _require_data(W: csr_array, confidence: Floats) -> None:
