@@ -18,7 +18,7 @@ from reproduction.measuring import stored_table, with_interval
 from reproduction.problems import moons, neighbours, separators
 from simulator import Scenario
 from simulator.figures.style import GREY, ORANGE
-from simulator.problem.tasks.linear_classification import LinearClassification
+from simulator.problem.tasks.papers import LinearClassification
 
 
 def grid(paper: Paper, name: str, reach: int, dimension: int = 1) -> list[float]:

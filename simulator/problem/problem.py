@@ -62,6 +62,19 @@ class DataSets(Sequence[Point]):
 
 
 @dataclass(frozen=True)
+class Material:
+    """What a task gives: data, and whatever else is known about the agents."""
+
+    names: list[str]
+    data: DataSets
+    test: DataSets | None = None
+    targets: Floats | None = None
+    vectors: Floats | None = None
+    #: The user's table of agents, one row each in the order of the names, where there is one.
+    about: Table | None = None
+
+
+@dataclass(frozen=True)
 class Problem:
     """n agents with models in R^p on a weighted graph."""
 

@@ -228,8 +228,16 @@ class _OnTestPoints(Metric):
     always, by_agent = True, True
 
     def problems(self, task: Task) -> Problems:
-        """There must be test points, and of the right sort."""
-        return _needs_test(self.kind, task) or _other_loss(self.kind, task)
+        """There must be test points, with labels or of a regression."""
+        labelled = isinstance(self, Accuracy)
+        loss = task.loss  # type: ignore[attr-defined]
+        if not task.has_test:
+            hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
+            return [("", f"{self.kind} needs test points{hint}")]
+        if loss.labels == labelled or (labelled and task.count is not None):
+            return []
+        better = "test_error" if labelled else "accuracy"
+        return [("", f"{self.kind} is not for the {loss.kind} loss; {better} is")]
 
     def measure(self, view: View, models: Floats) -> float:
         """The mean over agents that have test points."""
@@ -281,23 +289,6 @@ class TestError(_OnTestPoints):
     def scores(self, predictions: Floats, y: Floats) -> Floats:
         """(xᵀθ − y)²."""
         return (predictions - y) ** 2
-
-
-def _needs_test(kind: str, task: Task) -> Problems:
-    """What is wrong where there are no test points."""
-    if task.has_test:
-        return []
-    hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
-    return [("", f"{kind} needs test points{hint}")]
-
-
-def _other_loss(kind: str, task: Task) -> Problems:
-    """What is wrong where the loss is one of regression, or of classification, and must not be."""
-    loss = task.loss  # type: ignore[attr-defined]
-    if loss.labels == (kind == "accuracy") or (kind == "accuracy" and task.count is not None):
-        return []
-    better = "test_error" if kind == "accuracy" else "accuracy"
-    return [("", f"{kind} is not for the {loss.kind} loss; {better} is")]
 
 
 class Staleness(Metric):

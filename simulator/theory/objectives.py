@@ -75,18 +75,15 @@ class Propagation(Objective):
 
     def __call__(self, Theta: Floats) -> float:
         """Q_MP(Θ)."""
-        return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
+        problem, smoothness = self.problem, self.smoothness(Theta)
+        distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
+        attachment = float((problem.D * problem.confidence) @ distances)
+        return 0.5 * (smoothness + self.mu * attachment)
 
     def minimiser(self) -> Floats:
         """Proposition 1."""
         problem = self.problem
         return mp_optimum(problem.W, problem.confidence, problem.solitary, self.mu)
-
-    def _attachment(self, Theta: Floats) -> float:
-        """Σ_i D_ii c_i‖θ_i − θ_i^sol‖²."""
-        problem = self.problem
-        distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
-        return float((problem.D * problem.confidence) @ distances)
 
 
 class Collaboration(Objective):
@@ -99,19 +96,15 @@ class Collaboration(Objective):
 
     def __call__(self, Theta: Floats) -> float:
         """Q_CL(Θ)."""
-        return self.smoothness(Theta) + self.mu * self._loss(Theta)
+        problem, data, models = self.problem, self.problem.data, Theta[self.owner]
+        predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
+        losses = float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+        losses += self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
+        return self.smoothness(Theta) + self.mu * losses
 
     def minimiser(self) -> Floats:
         """By the central solver."""
         return cl_optimum(self.problem, self.mu, self.ridge)
-
-    def _loss(self, Theta: Floats) -> float:
-        """Σ_i D_ii (L_i(θ_i) + r‖θ_i‖²)."""
-        problem, data = self.problem, self.problem.data
-        models = Theta[self.owner]
-        predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
-        losses = float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
-        return losses + self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
 
 
 #: The objectives that rules name.
