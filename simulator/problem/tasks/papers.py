@@ -23,7 +23,7 @@ from agents.parameters import (
     report,
 )
 from simulator.problem.problem import DataSets, Material, offsets_of
-from simulator.scenario.kinds import Task, one_of
+from simulator.scenario.kinds import Task
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,7 +101,7 @@ def kind_by_default(kind: str) -> BeforeValidator:
     return BeforeValidator(fill)
 
 
-Samples = one_of([ConfidenceWidth, UniformCount, FixedCount])
+Samples = Annotated[ConfidenceWidth | UniformCount | FixedCount, Field(discriminator="kind")]
 
 
 # --- the tasks -----------------------------------------------------------------------------------
