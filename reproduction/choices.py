@@ -20,14 +20,11 @@ Other = TypeVar("Other")
 
 
 class Choice(Strict, Generic[Value, Other]):
-    """A choice."""
+    """A choice: what was chosen, other values that one might have taken, and the reason."""
 
     value: Value
-    """What was chosen."""
     others: list[Other] = Field(default_factory=list)
-    """Other values that one might have taken."""
     why: str
-    """The reason."""
 
 
 def _is_dimension(key: str) -> str:
@@ -42,8 +39,6 @@ Weight = Annotated[float, Field(ge=0, lt=1)]
 Neighbours = Annotated[int, Field(ge=1, lt=100)]
 Seed = Annotated[int, Field(ge=0, lt=2**62)]
 Start = Literal["known", "own", "hello"]
-Confidence = Literal["data", "share"]
-Without = Literal["mean", "one"]
 Points = Literal["cube", "ball", "sphere"]
 
 
@@ -52,8 +47,8 @@ class MeanEstimation(Strict):
 
     noise: Choice[NonNegative, NonNegative]
     alpha: Choice[Share, Share]
-    confidence: Choice[Confidence, Confidence]
-    without: Choice[Without, Without]
+    confidence: Choice[Literal["data", "share"], Literal["data", "share"]]
+    without: Choice[Literal["mean", "one"], Literal["mean", "one"]]
     start: Choice[Start, Start]
 
 
@@ -92,23 +87,6 @@ class ChoicesFile(Strict):
     linear_classification: LinearClassification
     scalability: Scalability
     held_out: HeldOut
-
-
-def choices_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a file of choices, for editors."""
-    schema = ChoicesFile.model_json_schema()
-    definitions = {f"#/$defs/{name}": block for name, block in schema.pop("$defs").items()}
-
-    def inlined(part: Any) -> Any:
-        """Each choice in its place: the name of its class holds all of its types."""
-        if isinstance(part, list):
-            return [inlined(item) for item in part]
-        if not isinstance(part, dict):
-            return part
-        whole = {**definitions.get(part.get("$ref", ""), {}), **part}
-        return {k: inlined(v) for k, v in whole.items() if k not in ("$ref", "title")}
-
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **inlined(schema)}
 
 
 @dataclass(frozen=True)
