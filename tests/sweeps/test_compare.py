@@ -206,6 +206,15 @@ def test_where_optima_differ_the_target_must_be_absolute(tiny: Path, key: str, v
     make_plan(comparison_request(Request(tiny, target="l2_error=0.1"), vary=(key, values)))
 
 
+def test_a_private_side_has_no_default_target():
+    """It would stop where raw data say; sides are compared at their limits, or at equal budgets."""
+    file = ROOT / "scenarios/private.yaml"
+    vary = ("algorithm.privacy.after", ["keep", "smooth"])
+    with pytest.raises(ScenarioError, match=r"--target distance=1%: .*compare with --target none"):
+        make_plan(comparison_request(Request(file), vary=vary))
+    assert make_plan(comparison_request(Request(file, target="none"), vary=vary)).target is None
+
+
 def test_kinds_with_one_objective_and_trade_off_share_their_optimum(tiny: Path):
     """Whatever they are called: the distance to it is the same thing for both."""
     vary = ("algorithm.kind", ["admm", "gradient_descent"])
