@@ -11,7 +11,7 @@ import numpy as np
 #: The place of a name is its spawn key: append, never reorder.
 NAMES = (
     *("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates", "rule"),
-    *("availability", "on", "off", "sites"),
+    *("availability", "on", "off", "sites", "slowness"),
 )
 #: What ``problem_seed`` governs, where a scenario has one.
 PROBLEM = ("data", "graph")
@@ -33,6 +33,7 @@ class Streams:
     on: np.random.Generator
     off: np.random.Generator
     sites: np.random.Generator
+    slowness: np.random.Generator
 
     def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):

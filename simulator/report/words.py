@@ -76,7 +76,9 @@ def _network(scenario: Scenario) -> str:
     for key, whose in (("per_agent", "agent"), ("per_link", "link")):
         factor = getattr(network.latency, key, None)
         if factor is not None:
-            parts[0] += f", times a factor of the {whose} ({law_words(factor, '')})"
+            lasts = getattr(factor, "lasts", None)
+            words = "" if lasts is None else f", which lasts {seconds(lasts)} in the mean"
+            parts[0] += f", times a factor of the {whose} ({law_words(factor, '')}{words})"
     drop = network.drop
     if not isinstance(drop, RateDrop):
         parts.append("messages are lost in bursts")
@@ -144,7 +146,7 @@ def law_words(law: Law[Any], unit: str = "s") -> str:
     parts = []
     for name in type(law).model_fields:
         value = getattr(law, name)
-        if name in ("kind", "per_agent", "per_link") or value is None:
+        if name in ("kind", "per_agent", "per_link", "lasts") or value is None:
             continue
         scaled = isinstance(value, float) and name in ("mean", "low", "high", "value")
         parts.append(f"{name} {timed(value) if scaled else getattr(value, 'name', value)}")

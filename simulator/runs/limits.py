@@ -12,6 +12,7 @@ import numpy as np
 
 from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.setup import Setup
+from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.problem import Floats
@@ -110,7 +111,9 @@ def _least_seconds(setup: Setup) -> float:
 def _most_messages_a_second(setup: Setup) -> float:
     """An upper bound in the mean; 0 where none is known."""
     scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbour)
-    computing = _least(setup.compute_factors) * scenario.compute.time.mean_value
+    computing = (
+        _least(setup.compute_factors, setup.lasting_computing) * scenario.compute.time.mean_value
+    )
     if scenario.algorithm.mode == "async":
         ticking = _sent_by_ticks(setup)
         if setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0:
@@ -118,7 +121,7 @@ def _most_messages_a_second(setup: Setup) -> float:
         return ticking
     most = network.drop.extremes[1]
     # A round takes at least the mean latency, as its slowest message does not fall below that.
-    slowest = _least(setup.latency_factors)
+    slowest = _least(setup.latency_factors, setup.lasting_latency)
     shortest = slowest * network.latency.mean_value + computing
     shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
     # What is slow is sent again as well.
@@ -141,6 +144,8 @@ def _messages_under_way(setup: Setup) -> float:
     rate = _sent_by_ticks(setup)
     most = min(rate * (scenario.stop.time or math.inf), scenario.stop.communications or math.inf)
     under_way = rate * network.latency.mean_value
+    if setup.lasting_latency is not None:
+        under_way *= setup.lasting_latency.law.mean_value
     if setup.latency_factors is not None:
         under_way *= float(setup.latency_factors.mean())
     # An uplink that is given more than it can pass on keeps the rest.
@@ -160,7 +165,9 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     least, most = network.drop.extremes
     time = scenario.stop.time or math.inf
     slow = network.latency.drawn.mean_value
-    slow *= _least(setup.latency_factors) * _least(setup.link_factors)
+    slow *= _least(setup.latency_factors, setup.lasting_latency) * _least(
+        setup.link_factors, setup.lasting_links
+    )
     attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
     sent = links * attempts
     if network.bandwidth is not None:
@@ -178,20 +185,24 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
 def _longest_round(setup: Setup) -> float:
     """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
     network, computing = setup.scenario.network, setup.scenario.compute.time
-    longest = network.latency.drawn.rare_value * _most(setup.latency_factors)
-    longest *= _most(setup.link_factors)
-    longest += computing.drawn.rare_value * _most(setup.compute_factors)
+    longest = network.latency.drawn.rare_value * _most(setup.latency_factors, setup.lasting_latency)
+    longest *= _most(setup.link_factors, setup.lasting_links)
+    longest += computing.drawn.rare_value * _most(setup.compute_factors, setup.lasting_computing)
     if network.bandwidth is not None:  # agents send one message after another
         longest += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
     return longest
 
 
-def _most(factors: Floats | None) -> float:
-    return 1.0 if factors is None else float(factors.max())
+def _most(factors: Floats | None, lasting: Lasting | None) -> float:
+    """The greatest factor; of those that are drawn anew, what they hardly exceed."""
+    fixed = 1.0 if factors is None else float(factors.max())
+    return fixed if lasting is None else fixed * lasting.law.rare_value
 
 
-def _least(factors: Floats | None) -> float:
-    return 1.0 if factors is None else float(factors.min())
+def _least(factors: Floats | None, lasting: Lasting | None) -> float:
+    """The least factor; of those that are drawn anew, their mean over time."""
+    fixed = 1.0 if factors is None else float(factors.min())
+    return fixed if lasting is None else fixed * lasting.law.mean_value
 
 
 def _mean_repeats(loss: float, messages: int) -> float:
