@@ -203,7 +203,8 @@ class RunningRule:
             return None
         a, b, gradient_steps = start.steps or (None, None, 0)
         data = design(start.X, start.y), start.y, start.offsets
-        return Attached(start.loss, *data, a, b, gradient_steps, clip=start.clip)
+        clip, norm = start.clip, start.norm
+        return Attached(start.loss, *data, a, b, gradient_steps, clip=clip, norm=norm)
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
@@ -271,6 +272,15 @@ class RunningRule:
         return found
 
     # --- from Python ------------------------------------------------------------------------------
+    def solve(self, i: int) -> None:
+        """Agent i's step, before the run."""
+        if not compiling.JIT:
+            self.plain("solve", i, 0, None, None)
+            return
+        solve = self.functions.address("solve", self._written("solve"))
+        if compiling.call(solve, self.address, i, 0, 0, 0) == compiling.FAILED:
+            raise self.explain("solve", i, 0, None, None, "the start")
+
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
         """Call a function as it stands, uncompiled."""
         s, rule = self.state, self.rule

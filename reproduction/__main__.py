@@ -14,9 +14,7 @@ from simulator.cli.options import hush, jobs_option, out_option
 CHOICES = Path(__file__).parent / "choices.yaml"
 
 
-@click.command(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("experiments", nargs=-1, required=True)
 @click.option("--quick", is_flag=True, help="Small versions, in a minute or two.")
 @jobs_option
@@ -30,22 +28,14 @@ CHOICES = Path(__file__).parent / "choices.yaml"
 )
 @click.option("--force", is_flag=True, help="Compute again even what is there.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
-def commands(
-    experiments: tuple[str, ...],
-    quick: bool,
-    jobs: int | None,
-    out: Path,
-    choices: Path,
-    force: bool,
-    quiet: bool,
-) -> None:
+def commands(experiments: tuple[str, ...], choices: Path, quiet: bool, **how: Any) -> None:
     """Reproduce experiments of the paper: tables, figures and the verdict on its claims.
 
     EXPERIMENTS are `all` or some of: fig1, fig2-left, fig2-middle, fig2-right, fig3-left,
     fig3-middle, fig3-right, fig4, fig5, theorem1, theory, tuning, choices, beyond, private,
-    claims. Files go to paper/ below --out (paper/quick/ with --quick), with a README.md that shows
-    them all. What is computed is stored in paper/.work/, so that an interrupted reproduction goes
-    on where it was.
+    claims (with all that they are read from). Files go to paper/ below --out (paper/quick/ with
+    --quick), with a README.md that shows them all. What is computed is stored in paper/.work/, so
+    that an interrupted reproduction goes on where it was.
 
     `validate` only checks the choices, `schema` prints their JSON Schema, for editors.
 
@@ -56,9 +46,8 @@ def commands(
       python -m reproduction claims --jobs 2
       python -m reproduction all --choices my_choices.yaml --out my_results
       python -m reproduction validate --choices my_choices.yaml
-      python -m reproduction schema > reproduction/choices.schema.json
     """
-    from reproduction.choices import choices_schema, load_choices
+    from reproduction.choices import ChoicesFile, load_choices
     from reproduction.reproduce import reproduce
     from simulator.sweeps.work import RESUMED, noting
 
@@ -68,11 +57,10 @@ def commands(
         click.echo(f"{choices}: valid")
         return
     if experiments == ("schema",):
-        click.echo(json.dumps(choices_schema(), indent=2, ensure_ascii=False))
+        click.echo(json.dumps(ChoicesFile.model_json_schema(), indent=2, ensure_ascii=False))
         return
     started = time.perf_counter()
-    how: Any = {"jobs": jobs, "force": force, "progress": not quiet}
-    done = reproduce(experiments, choices=choices, out=out, quick=quick, **how)
+    done = reproduce(experiments, choices=choices, progress=not quiet, **how)
     with noting(RESUMED):
         for item in done:
             seconds, started = time.perf_counter() - started, time.perf_counter()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,12 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from reproduction.drawing import LOOKS
-from reproduction.experiment import Experiment, Tables
-from simulator import Comparison, compare
+from reproduction.measuring import LOOKS
+from reproduction.paper import Made, Paper
+from simulator import compare
 from simulator.figures.style import GREY
 
 HERE = Path(__file__).parent
+#: Sweep files, by what they run.
+FILES = {"mp": "beyond.yaml", "admm": "beyond_admm.yaml"}
+ALGORITHMS = {"mp": "model propagation", "admm": "ADMM"}
 #: The swept keys, and what they are called in the tables.
 NAMES = {
     "world": "world",
@@ -28,106 +30,79 @@ NAMES = {
 }
 
 
-class Beyond(Experiment):
-    """Gossip against rounds in time, over the spread of delays, loss and clock rate."""
+def asked_for(paper: Paper, name: str) -> dict[str, Any]:
+    """What a sweep file says, in the size that is wanted."""
+    asked: dict[str, Any] = yaml.safe_load((HERE / FILES[name]).read_text(encoding="utf-8"))
+    asked["grid"] |= paper.sizes.beyond_grid.get(name, {})
+    key, timers = next(iter(asked["tune"]["sync"].items()))
+    asked["tune"] = {"sync": {key: timers[: paper.sizes.beyond_timers]}}
+    return asked
 
-    id = "beyond"
-    size = (9.8, 7.6)
-    #: Sweep files, by what they run.
-    files: ClassVar = {"mp": "beyond.yaml", "admm": "beyond_admm.yaml"}
-    algorithms: ClassVar = {"mp": "model propagation", "admm": "ADMM"}
 
-    @cached_property
-    def _asked(self) -> dict[str, dict[str, Any]]:
-        """What each file says, in the size that is wanted."""
-        asked = {}
-        for name, file in self.files.items():
-            asked[name] = yaml.safe_load((HERE / file).read_text(encoding="utf-8"))
-            asked[name]["grid"] |= self.sizes.beyond_grid.get(name, {})
-            key, timers = next(iter(asked[name]["tune"]["sync"].items()))
-            asked[name]["tune"] = {"sync": {key: timers[: self.sizes.beyond_timers]}}
-        return asked
-
-    @cached_property
-    def _found(self) -> dict[str, Comparison]:
-        """Rounds choose their timers on held-out seeds, then both sides run."""
-        return {
-            name: compare(
-                HERE / self.files[name],
-                asked["grid"],
-                tune=asked["tune"],
-                seeds=self.sizes.beyond_seeds,
-                jobs=self.paper.jobs,
-                out=self.paper.store.root,
-                force=self.paper.force,
-                progress=self.paper.progress,
-                figures=False,
-            )
-            for name, asked in self._asked.items()
-        }
-
-    def tables(self) -> Tables:
-        """Speed-ups by combination, all pairs, and every timer on the held-out seeds."""
-        parts: dict[str, list[pd.DataFrame]] = {"": [], "-pairs": [], "-timers": []}
-        for name, found in self._found.items():
-            assert found.tuning is not None
-            own = {"": found.speedup, "-pairs": found.pairs, "-timers": found.tuning}
-            for ending, table in own.items():
-                parts[ending].append(self._named(name, table))
-        return {f"{self.id}{end}": pd.concat(own) for end, own in parts.items()}
-
-    def _named(self, name: str, table: pd.DataFrame) -> pd.DataFrame:
-        """A table with the same columns for both: keys with one value have none yet."""
-        grid = self._asked[name]["grid"]
-        alone = {key: grid[key][0] for key in NAMES if key in grid and key not in table}
-        table = table.assign(**alone).rename(columns=NAMES).assign(algorithm=name)
-        first = ["algorithm", *NAMES.values()]
-        return table[[*first, *(name for name in table if name not in first)]]
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """Speed-up against the spread, a line a clock rate, a row an algorithm and loss rate."""
-        table = tables[self.id]
-        rows = table[["algorithm", "drop"]].drop_duplicates().to_numpy().tolist()
-        worlds = list(table["world"].unique())
-        grid = figure.subplots(len(rows), len(worlds), sharex=True, sharey=True, squeeze=False)
-        for axes, (name, drop) in zip(grid, rows, strict=True):
-            for axis, world in zip(axes, worlds, strict=True):
-                own = table[(table["algorithm"] == name) & (table["drop"] == drop)]
-                own = own[own["world"] == world]
-                if len(own):
-                    _panel(axis, own)
-                    text = f"{self.algorithms[name]}, {100 * drop:g} % lost,\nslowness {world}"
-                    axis.set_title(text, fontsize=9)
-                    axis.set_xlabel("spread σ of the delays' logarithm")
-                    axis.tick_params(labelbottom=True)
-                else:
-                    axis.set_axis_off()
-            axes[0].set_ylabel("ratio, rounds / gossip")
-        most, least = (max(4, table["speedup"].max()), min(0.25, table["speedup"].min()))
-        grid[0, 0].set_ylim(least / 2.5, most * 2.5)  # intervals of few seeds are wide
-        handles, texts = grid[0, 0].get_legend_handles_labels()
-        hollow: Any = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
-        handles.append(Line2D([], [], color=GREY, **hollow))
-        texts = [*texts, "hollow: undecided"]
-        figure.legend(handles, texts, loc="outside upper center", ncols=5, fontsize=8)
-
-    def words(self, tables: Tables) -> dict[str, Any]:
-        """Sizes, timers, and how many points are bounds."""
-        table = tables[self.id]
-        bounds = int((table["bound"] != "=").sum())
-        timers = next(iter(self._asked["mp"]["tune"]["sync"].values()))
-        return {
-            **{name: self._task(name) for name in self.files},
-            "timers": ", ".join(map(str, timers)),
-            "censored": f"; {bounds} of {len(table)} points are bounds" if bounds else "",
-        }
-
-    def _task(self, name: str) -> dict[str, Any]:
-        """How large its problems are."""
-        asked = self._asked[name]
+def beyond(paper: Paper, figure: Figure) -> Made:
+    """Speed-ups by combination, all pairs, and every timer on the held-out seeds."""
+    parts: dict[str, list[pd.DataFrame]] = {"beyond": [], "beyond-pairs": [], "beyond-timers": []}
+    words: dict[str, Any] = {}
+    for name, file in FILES.items():
+        asked = asked_for(paper, name)
+        # Rounds choose their timers on held-out seeds, then both sides run.
+        found = compare(
+            HERE / file,
+            asked["grid"],
+            tune=asked["tune"],
+            seeds=paper.sizes.beyond_seeds,
+            jobs=paper.jobs,
+            out=paper.store.root,
+            force=paper.force,
+            progress=paper.progress,
+            figures=False,
+        )
+        assert found.tuning is not None
+        own = (found.speedup, found.pairs, found.tuning)
+        for tables, table in zip(parts.values(), own, strict=True):
+            # The same columns for both: keys with one value have none yet.
+            alone = {k: v[0] for k, v in asked["grid"].items() if k in NAMES and k not in table}
+            table = table.assign(**alone).rename(columns=NAMES).assign(algorithm=name)
+            first = ["algorithm", *NAMES.values()]
+            tables.append(table[[*first, *(column for column in table if column not in first)]])
         task = yaml.safe_load((HERE / asked["base"]).read_text(encoding="utf-8"))["task"]
         swept = {key: values[0] for key, values in asked["grid"].items()}
-        return {f"task.{key}": value for key, value in task.items()} | swept
+        words[name] = {f"task.{key}": value for key, value in task.items()} | swept
+        timers = next(iter(asked["tune"]["sync"].values()))
+        words.setdefault("timers", ", ".join(map(str, timers)))
+    every = {name: pd.concat(own) for name, own in parts.items()}
+    table = every["beyond"]
+    _draw(figure, table)
+    bounds = int((table["bound"] != "=").sum())
+    words["censored"] = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
+    return every, words
+
+
+def _draw(figure: Figure, table: pd.DataFrame) -> None:
+    """Speed-up against the spread, a line a clock rate, a row an algorithm and loss rate."""
+    rows = table[["algorithm", "drop"]].drop_duplicates().to_numpy().tolist()
+    worlds = list(table["world"].unique())
+    grid = figure.subplots(len(rows), len(worlds), sharex=True, sharey=True, squeeze=False)
+    for axes, (name, drop) in zip(grid, rows, strict=True):
+        for axis, world in zip(axes, worlds, strict=True):
+            own = table[(table["algorithm"] == name) & (table["drop"] == drop)]
+            own = own[own["world"] == world]
+            if len(own):
+                _panel(axis, own)
+                text = f"{ALGORITHMS[name]}, {100 * drop:g} % lost,\nslowness {world}"
+                axis.set_title(text, fontsize=9)
+                axis.set_xlabel("spread σ of the delays' logarithm")
+                axis.tick_params(labelbottom=True)
+            else:
+                axis.set_axis_off()
+        axes[0].set_ylabel("ratio, rounds / gossip")
+    most, least = max(4, table["speedup"].max()), min(0.25, table["speedup"].min())
+    grid[0, 0].set_ylim(least / 2.5, most * 2.5)  # intervals of few seeds are wide
+    handles, texts = grid[0, 0].get_legend_handles_labels()
+    hollow: Any = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
+    handles.append(Line2D([], [], color=GREY, **hollow))
+    texts = [*texts, "hollow: undecided"]
+    figure.legend(handles, texts, loc="outside upper center", ncols=5, fontsize=8)
 
 
 def _panel(axis: Any, table: pd.DataFrame) -> None:

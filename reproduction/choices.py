@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from agents.parameters import NonNegative, Positive, Share, Strict
 from simulator.errors import ScenarioError
-from simulator.scenario.files import Source, read_scenario_text
-from simulator.scenario.mistakes import Mistake, mistakes
-from simulator.scenario.yaml_positions import read_yaml
+from simulator.scenario.files import read_source
+from simulator.scenario.mistakes import Mistake
 
 DEFAULT_FILE = Path(__file__).parent / "choices.yaml"
 Value = TypeVar("Value")
@@ -21,14 +20,11 @@ Other = TypeVar("Other")
 
 
 class Choice(Strict, Generic[Value, Other]):
-    """A choice."""
+    """A choice: what was chosen, other values that one might have taken, and the reason."""
 
     value: Value
-    """What was chosen."""
     others: list[Other] = Field(default_factory=list)
-    """Other values that one might have taken."""
     why: str
-    """The reason."""
 
 
 def _is_dimension(key: str) -> str:
@@ -43,8 +39,6 @@ Weight = Annotated[float, Field(ge=0, lt=1)]
 Neighbours = Annotated[int, Field(ge=1, lt=100)]
 Seed = Annotated[int, Field(ge=0, lt=2**62)]
 Start = Literal["known", "own", "hello"]
-Confidence = Literal["data", "share"]
-Without = Literal["mean", "one"]
 Points = Literal["cube", "ball", "sphere"]
 
 
@@ -53,8 +47,8 @@ class MeanEstimation(Strict):
 
     noise: Choice[NonNegative, NonNegative]
     alpha: Choice[Share, Share]
-    confidence: Choice[Confidence, Confidence]
-    without: Choice[Without, Without]
+    confidence: Choice[Literal["data", "share"], Literal["data", "share"]]
+    without: Choice[Literal["mean", "one"], Literal["mean", "one"]]
     start: Choice[Start, Start]
 
 
@@ -95,23 +89,6 @@ class ChoicesFile(Strict):
     held_out: HeldOut
 
 
-def choices_schema() -> dict[str, Any]:
-    """JSON Schema (draft 2020-12) of a file of choices, for editors."""
-    schema = ChoicesFile.model_json_schema()
-    definitions = {f"#/$defs/{name}": block for name, block in schema.pop("$defs").items()}
-
-    def inlined(part: Any) -> Any:
-        """Each choice in its place: the name of its class holds all of its types."""
-        if isinstance(part, list):
-            return [inlined(item) for item in part]
-        if not isinstance(part, dict):
-            return part
-        whole = {**definitions.get(part.get("$ref", ""), {}), **part}
-        return {k: inlined(v) for k, v in whole.items() if k not in ("$ref", "title")}
-
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **inlined(schema)}
-
-
 @dataclass(frozen=True)
 class Choices:
     """All choices by their dotted names, such as ``linear_classification.mu``."""
@@ -142,18 +119,11 @@ class Choices:
 
 def load_choices(path: Path) -> Choices:
     """Read and check a file of choices; raises ScenarioError with one line a mistake."""
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
-    found = list[Mistake]()
-    try:
-        if not isinstance(given, dict):
-            what = f"must be blocks of choices: {', '.join(ChoicesFile.model_fields)}"
-            raise source.error([Mistake((), what)])
-        file = ChoicesFile.model_validate(given)
-    except ValidationError as error:
-        found = mistakes(error, given, (), ChoicesFile)
-    if found or source.text.faults:
-        raise source.error(found)
+    source = read_source(path)
+    if not isinstance(source.text.value, dict):
+        what = f"must be blocks of choices: {', '.join(ChoicesFile.model_fields)}"
+        raise source.error([Mistake((), what)])
+    file = source.checked(ChoicesFile, source.text.value)
     blocks = {name: getattr(file, name) for name in ChoicesFile.model_fields}
     return Choices(
         path, {f"{b}.{name}": choice for b, own in blocks.items() for name, choice in own}

@@ -17,10 +17,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from reproduction.experiment import Tables
 from reproduction.mean_estimation import ROUNDS, SMALL
 from reproduction.measuring import geometric
-from reproduction.texts import filled, listed, sections
+from reproduction.paper import Tables, filled, listed, sections
 
 #: The experiments whose tables the claims are read from.
 SOURCES = (

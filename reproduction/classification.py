@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,15 +11,22 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from reproduction.choices import Choices
-from reproduction.drawing import LOOKS, band, method_lines
-from reproduction.experiment import ClosedForm, Experiment, Groups, Paper, Tables
-from reproduction.measuring import curve, intervals, reached, stored_table, summary, trace
+from reproduction.measuring import (
+    LOOKS,
+    band,
+    curve,
+    intervals,
+    method_lines,
+    reached,
+    summary,
+    trace,
+)
+from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import separators
 from simulator import Scenario
 from simulator.sweeps.tables import last_values
 from simulator.sweeps.work import Run
 
-METHODS = ("solitary", "consensus", "mp", "cl")
 NAMES = {
     "solitary": "solitary models",
     "consensus": "consensus model",
@@ -32,14 +39,10 @@ def optima(
     paper: Paper, choices: Choices, dimension: int, seeds: Iterable[int]
 ) -> list[ClosedForm]:
     """All methods' models with the chosen trade-offs, an instance a task."""
-    return paper.closed_forms(
-        "accuracies",
-        separators(choices, dimension),
-        seeds,
-        1,
-        alphas=(choices.at("linear_classification.alpha", dimension),),
-        mus=(choices.at("linear_classification.mu", dimension),),
-    )
+    trade_offs = (choices.at(f"linear_classification.{k}", dimension) for k in ("alpha", "mu"))
+    alphas, mus = ((value,) for value in trade_offs)
+    problem = separators(choices, dimension)
+    return paper.closed_forms("accuracies", problem, seeds, 1, alphas=alphas, mus=mus)
 
 
 def by_instance(table: pd.DataFrame) -> pd.DataFrame:
@@ -50,85 +53,48 @@ def by_instance(table: pd.DataFrame) -> pd.DataFrame:
 
 
 # --- figure 3, left and middle ------------------------------------------------------------------
-class AccuracyByDimension(Experiment):
-    """Figure 3, left."""
-
-    id = "fig3-left"
-    size = (4.8, 3.5)
-
-    def groups(self) -> Groups:
-        """Every instance of every dimension."""
-        seeds = range(self.sizes.instances)
-        return {p: optima(self.paper, self.choices, p, seeds) for p in self.sizes.dimensions}
-
-    def tables(self) -> Tables:
-        """Mean accuracies and, in pairs, their differences, by dimension."""
-        rows = []
-        for p, own in self.groups().items():
-            table = by_instance(stored_table(own))
-            table = table[list(METHODS)].assign(
-                cl_minus_mp=table["cl"] - table["mp"],
-                mp_minus_solitary=table["mp"] - table["solitary"],
-                cl_minus_solitary=table["cl"] - table["solitary"],
-            )
-            rows.append({"dimension": p, "instances": len(table), **intervals(table)})
-        return {self.id: pd.DataFrame(rows)}
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """One line a method."""
-        texts = {method: NAMES[method] for method in reversed(METHODS)}
-        axis = method_lines(figure, tables[self.id], "dimension", texts)
-        axis.set_xlabel("dimension p")
-
-
-class AccuracyBySize(Experiment):
-    """Figure 3, middle."""
-
-    id = "fig3-middle"
-    size = (4.8, 3.5)
-
-    def groups(self) -> Groups:
-        """More instances than on the left, so that each number of points has enough agents."""
-        return {50: optima(self.paper, self.choices, 50, range(self.sizes.size_instances))}
-
-    def tables(self) -> Tables:
-        """Accuracies by number of points: mean over instances, each weighing as its agents."""
-        table = stored_table(self.groups()[50])
-        wide = table.pivot_table(
-            index=["points", "seed"], columns="method", values="accuracy", sort=True
+def fig3_left(paper: Paper, figure: Figure) -> Made:
+    """Mean accuracies and, in pairs, their differences, by dimension."""
+    seeds, rows = range(paper.sizes.instances), []
+    tasks = {p: optima(paper, paper.choices, p, seeds) for p in paper.sizes.dimensions}
+    for p, found in paper.tables(tasks).items():
+        accuracy = by_instance(found)
+        accuracy = accuracy[list(NAMES)].assign(
+            cl_minus_mp=accuracy["cl"] - accuracy["mp"],
+            mp_minus_solitary=accuracy["mp"] - accuracy["solitary"],
+            cl_minus_solitary=accuracy["cl"] - accuracy["solitary"],
         )
-        wide["agents"] = table[table["method"] == "cl"].set_index(["points", "seed"])["agents"]
-        rows = []
-        for points, group in wide.groupby("points"):
-            row: dict[str, Any] = {"points": points, "agents": int(group["agents"].sum())}
-            for method in ("solitary", "mp", "cl"):
-                row |= weighted_interval(method, group[method], group["agents"])
-            gap = group["cl"] - group["mp"]
-            row |= weighted_interval("cl_minus_mp", gap, group["agents"])
-            rows.append(row)
-        sizes = pd.DataFrame(rows)
-        return {self.id: sizes, f"{self.id}-trends": self._trends(wide.reset_index())}
+        rows.append({"dimension": p, "instances": len(accuracy), **intervals(accuracy)})
+    table = pd.DataFrame(rows)
+    texts = {method: NAMES[method] for method in reversed(NAMES)}
+    method_lines(figure, table, "dimension", texts).set_xlabel("dimension p")
+    return {"fig3-left": table}, {}
 
-    def _trends(self, wide: pd.DataFrame) -> pd.DataFrame:
-        """Slopes in accuracy per training point: one a instance, then mean and 95 % interval."""
-        wide["cl_minus_mp"] = wide["cl"] - wide["mp"]
-        names = ["solitary", "mp", "cl", "cl_minus_mp"]
-        slopes = [
-            np.polyfit(group["points"], group[names], 1, w=np.sqrt(group["agents"]))[0]
-            for _, group in wide.groupby("seed")
-        ]
-        return curve("slope", slopes, method=names)
 
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """One line a method."""
-        texts = {method: NAMES[method] for method in ("cl", "mp", "solitary")}
-        axis = method_lines(figure, tables[self.id], "points", texts)
-        axis.set(xlabel="training points of the agent", xticks=[1, 5, 10, 15, 20])
-
-    def words(self, tables: Tables) -> dict[str, Any]:
-        """How many agents have so many points."""
-        agents = tables[self.id]["agents"]
-        return {"fewest": agents.min(), "most": agents.max()}
+def fig3_middle(paper: Paper, figure: Figure) -> Made:
+    """Accuracies by number of points: mean over instances, each weighing as its agents."""
+    # More instances than on the left, so that each number of points has enough agents.
+    found = paper.table(optima(paper, paper.choices, 50, range(paper.sizes.size_instances)))
+    wide = found.pivot_table(index=["points", "seed"], columns="method", values="accuracy")
+    wide["agents"] = found[found["method"] == "cl"].set_index(["points", "seed"])["agents"]
+    wide["cl_minus_mp"] = wide["cl"] - wide["mp"]
+    names, rows = ["solitary", "mp", "cl", "cl_minus_mp"], []
+    for points, group in wide.groupby("points"):
+        row: dict[str, Any] = {"points": points, "agents": int(group["agents"].sum())}
+        for name in names:
+            row |= weighted_interval(name, group[name], group["agents"])
+        rows.append(row)
+    # Slopes in accuracy per training point: one an instance, then mean and 95 % interval.
+    slopes = [
+        np.polyfit(group["points"], group[names], 1, w=np.sqrt(group["agents"]))[0]
+        for _, group in wide.reset_index().groupby("seed")
+    ]
+    table, agents = pd.DataFrame(rows), pd.DataFrame(rows)["agents"]
+    texts = {method: NAMES[method] for method in ("cl", "mp", "solitary")}
+    axis = method_lines(figure, table, "points", texts)
+    axis.set(xlabel="training points of the agent", xticks=[1, 5, 10, 15, 20])
+    tables = {"fig3-middle": table, "fig3-middle-trends": curve("slope", slopes, method=names)}
+    return tables, {"fewest": agents.min(), "most": agents.max()}
 
 
 def weighted_interval(
@@ -148,6 +114,18 @@ def weighted_interval(
 
 
 # --- figure 3, right ----------------------------------------------------------------------------
+CURVES = {
+    "sync": "synchronous ADMM",
+    "cl": "asynchronous ADMM",
+    "warm": "asynchronous ADMM from MP's optimum",
+    "mp": "asynchronous MP",
+}
+#: Shares of the optimum's accuracy whose reaching is reported.
+SHARES = (0.9, 0.95, 0.99)
+#: Up to so many communications the axis is linear.
+LINEAR = 5000
+
+
 def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
     """The algorithm of a curve of figures 3 (right) and 5."""
     start = choices["linear_classification.start"]
@@ -160,86 +138,6 @@ def algorithm(choices: Choices, block: str, which: str) -> dict[str, Any]:
     if which == "sync":  # the hellos of rounds are counted by ``samples``
         return {**trade_off, "start": "known" if start == "hello" else start, "mode": "sync"}
     return {**trade_off, "start": start, "mode": "async"}
-
-
-class AccuracyByCommunications(Experiment):
-    """Figure 3, right."""
-
-    id = "fig3-right"
-    size = (5.2, 3.5)
-    curves: ClassVar = {
-        "sync": "synchronous ADMM",
-        "cl": "asynchronous ADMM",
-        "warm": "asynchronous ADMM from MP's optimum",
-        "mp": "asynchronous MP",
-    }
-
-    def groups(self) -> dict[str, list[Run]]:
-        """Every algorithm on every instance."""
-        return curve_runs(self.paper, self.choices, self.curves, self.sizes.run_instances)
-
-    def tables(self) -> Tables:
-        """Accuracy after so many communications; communications to shares of the optimum's."""
-        x = shown_communications(self.sizes.run_communications)
-        curves, levels = [], []
-        for name, own in self.groups().items():
-            traces = [samples(run, self.choices) for run in own]
-            values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
-            place = {"algorithm": name, "communications": x, "instances": len(own)}
-            curves.append(curve("accuracy", values, **place))
-            levels += level_rows(name, own, traces)
-        return {
-            self.id: pd.concat(curves, ignore_index=True),
-            f"{self.id}-levels": pd.DataFrame(levels),
-        }
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """One step line an algorithm; communications begin at 0 and are logarithmic later."""
-        axis = figure.subplots()
-        for name, text in self.curves.items():
-            own = tables[self.id][tables[self.id]["algorithm"] == name]
-            style = {**LOOKS[name], "marker": None}
-            x = own["communications"]
-            axis.step(x, own["accuracy"], where="post", label=text, **style)
-            band(axis, x, own, "accuracy", style["color"], step="post", alpha=0.15)
-        axis.set_xscale("symlog", linthresh=LINEAR, linscale=1.2)
-        axis.set(xlim=(0, self.sizes.run_communications), ylim=(0.5, 0.95))
-        places = (0, 1000, 2000, 3000, 4000, 5000, 10_000, 20_000, 50_000, 100_000)
-        ticks = [n for n in places if n <= self.sizes.run_communications]
-        axis.set_xticks(ticks, [f"{n / 1000:g}" for n in ticks])
-        axis.minorticks_off()
-        axis.set_xlabel("communications (thousands; linear up to 5, logarithmic beyond)")
-        axis.set_ylabel("mean test accuracy")
-        figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-
-    def words(self, tables: Tables) -> dict[str, Any]:
-        """Who pays for the hello."""
-        paid = ", a message on every link, which rounds pay for as well"
-        return {"hello": paid if self.choices["linear_classification.start"] == "hello" else ""}
-
-
-#: Up to so many communications the axis is linear.
-LINEAR = 5000
-
-
-def shown_communications(most: int) -> Any:
-    """Where curves are drawn: even steps at first, then even ratios."""
-    later = np.geomspace(LINEAR, most, 100).astype(int)
-    return np.unique([*range(0, LINEAR, 50), *later])
-
-
-def samples(run: Run, choices: Choices) -> pd.DataFrame:
-    """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
-    rounds = run.scenario.algorithm.mode == "sync"
-    hello = rounds and choices["linear_classification.start"] == "hello"
-    return with_hello(trace(run)) if hello else trace(run)
-
-
-def with_hello(found: pd.DataFrame) -> pd.DataFrame:
-    """The samples of rounds after as many more communications as the first round has."""
-    sent = found["communications"]
-    later = found.assign(communications=sent + int(sent[sent > 0].iloc[0]))
-    return pd.concat([found.iloc[:1], later], ignore_index=True)
 
 
 def curve_runs(
@@ -265,8 +163,18 @@ def curve_runs(
     return {algo: paper.runs(scenario(algo, seed) for seed in seeds) for algo in which}
 
 
-#: Shares of the optimum's accuracy whose reaching is reported.
-SHARES = (0.9, 0.95, 0.99)
+def samples(run: Run, choices: Choices) -> pd.DataFrame:
+    """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
+    rounds = run.scenario.algorithm.mode == "sync"
+    hello = rounds and choices["linear_classification.start"] == "hello"
+    return with_hello(trace(run)) if hello else trace(run)
+
+
+def with_hello(found: pd.DataFrame) -> pd.DataFrame:
+    """The samples of rounds after as many more communications as the first round has."""
+    sent = found["communications"]
+    later = found.assign(communications=sent + int(sent[sent > 0].iloc[0]))
+    return pd.concat([found.iloc[:1], later], ignore_index=True)
 
 
 def level_rows(
@@ -284,3 +192,34 @@ def level_rows(
             row[f"to_{share * 100:g}"] = reached(found, "accuracy", share * best, for_good=True)
         rows.append(row)
     return rows
+
+
+def fig3_right(paper: Paper, figure: Figure) -> Made:
+    """Accuracy after so many communications, and those to shares of the optimum's accuracy."""
+    choices, most = paper.choices, paper.sizes.run_communications
+    # Curves are drawn at even steps first, then at even ratios.
+    later = np.geomspace(LINEAR, most, 100).astype(int)
+    x, axis = np.unique([*range(0, LINEAR, 50), *later]), figure.subplots()
+    curves, levels = [], []
+    runs = paper.finished(curve_runs(paper, choices, CURVES, paper.sizes.run_instances))
+    for name, own in runs.items():
+        traces = [samples(run, choices) for run in own]
+        values = [last_values(t, "communications", x, ["accuracy"])[:, 0] for t in traces]
+        place: Any = {"algorithm": name, "communications": x, "instances": len(own)}
+        curves.append(curve("accuracy", values, **place))
+        levels += level_rows(name, own, traces)
+        style = {**LOOKS[name], "marker": None}
+        axis.step(x, curves[-1]["accuracy"], where="post", label=CURVES[name], **style)
+        band(axis, x, curves[-1], "accuracy", style["color"], step="post", alpha=0.15)
+    axis.set_xscale("symlog", linthresh=LINEAR, linscale=1.2)
+    axis.set(xlim=(0, most), ylim=(0.5, 0.95))
+    places = (0, 1000, 2000, 3000, 4000, 5000, 10_000, 20_000, 50_000, 100_000)
+    axis.set_xticks(ticks := [n for n in places if n <= most], [f"{n / 1000:g}" for n in ticks])
+    axis.minorticks_off()
+    axis.set_xlabel("communications (thousands; linear up to 5, logarithmic beyond)")
+    axis.set_ylabel("mean test accuracy")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=8)
+    paid = ", a message on every link, which rounds pay for as well"
+    hello = paid if choices["linear_classification.start"] == "hello" else ""
+    tables = {"fig3-right": pd.concat(curves, ignore_index=True)}
+    return {**tables, "fig3-right-levels": pd.DataFrame(levels)}, {"hello": hello}

@@ -12,8 +12,7 @@ import pandas as pd
 import yaml
 
 from reproduction.choices import Choices
-from reproduction.experiment import CAPTIONS, Paper
-from reproduction.texts import sections
+from reproduction.paper import CAPTIONS, Paper, sections
 from simulator.errors import StoreWarning
 from simulator.store.store import RESULTS_VERSION
 from simulator.store.whole_files import replacing_file

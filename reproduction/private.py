@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproduction.drawing import LOOKS, line
-from reproduction.experiment import Experiment, Tables
-from reproduction.measuring import intervals, summary
+from reproduction.measuring import LOOKS, intervals, line, summary
+from reproduction.paper import Made, Paper
 from reproduction.problems import scenario
 from simulator import Scenario
 from simulator.sweeps.work import Run
@@ -29,51 +28,36 @@ UPDATES = 1
 DELTA = math.exp(-5)
 
 
-class Private(Experiment):
-    """Accuracy against the dimension, with more and less privacy."""
+#: ε̄ of each line, None where nothing is hidden, and its look.
+LINES = {"cd": (None, "cl"), "eps1": (1.0, "sync"), "eps05": (0.5, "mp"), "eps01": (0.1, "warm")}
 
-    id = "private"
-    size = (5.2, 3.8)
-    #: ε̄ of each line; None: nothing is hidden.
-    budgets: ClassVar = {"cd": None, "eps1": 1.0, "eps05": 0.5, "eps01": 0.1}
-    looks: ClassVar = {"cd": "cl", "eps1": "sync", "eps05": "mp", "eps01": "warm"}
 
-    def groups(self) -> dict[tuple[int, str], list[Run]]:
-        """Every dimension, budget and instance."""
-        seeds = range(self.sizes.private_instances)
-        return {
-            (p, name): self.paper.runs((_scenario(p, budget, seed) for seed in seeds), reads=())
-            for p in self.sizes.private_dimensions
-            for name, budget in self.budgets.items()
-        }
-
-    def tables(self) -> Tables:
-        """Mean accuracies by dimension, and what privacy leaves of the gain over learning alone."""
-        rows, groups = [], self.groups()
-        for dimension in self.sizes.private_dimensions:
-            found = {name: _accuracies(groups[dimension, name]) for name in self.budgets}
-            alone = _accuracies(groups[dimension, "cd"], "solitary")
-            table = pd.DataFrame({"solitary": alone})
-            for name, values in found.items():
-                table[name], table[f"{name}_minus_solitary"] = values, values - alone
-            rows.append({"dimension": dimension, "instances": len(alone), **intervals(table)})
-        return {self.id: pd.DataFrame(rows)}
-
-    def draw(self, figure: Figure, tables: Tables) -> None:
-        """One line a budget, and solitary models."""
-        axis = figure.subplots()
-        for name, budget in self.budgets.items():
-            text = "nothing hidden" if budget is None else f"ε̄ = {budget:g}"
-            line(axis, tables[self.id], "dimension", name, self.looks[name], text)
-        line(axis, tables[self.id], "dimension", "solitary", "solitary", "solitary models")
-        axis.axhline(0.5, color=LOOKS["consensus"]["color"], linewidth=0.8)
-        axis.set(xlabel="dimension p", ylabel="mean test accuracy")
-        figure.legend(loc="outside upper center", ncols=3, fontsize=8)
-
-    def words(self, tables: Tables) -> dict[str, Any]:
-        """The trade-off, and at how many dimensions private models are the better ones."""
-        better = int((tables[self.id]["eps1_minus_solitary_low"] > 0).sum())
-        return {"mu": MU, "mu_theirs": MU_THEIRS, "better": better}
+def private(paper: Paper, figure: Figure) -> Made:
+    """Mean accuracies by dimension, and what privacy leaves of the gain over learning alone."""
+    seeds, axis, rows = range(paper.sizes.private_instances), figure.subplots(), []
+    runs = {
+        (p, name): paper.runs((_scenario(p, budget, seed) for seed in seeds), reads=())
+        for p in paper.sizes.private_dimensions
+        for name, (budget, _) in LINES.items()
+    }
+    paper.finished(runs)
+    for p in paper.sizes.private_dimensions:
+        alone = _accuracies(runs[p, "cd"], "solitary")
+        found = pd.DataFrame({"solitary": alone})
+        for name in LINES:
+            found[name] = _accuracies(runs[p, name])
+            found[f"{name}_minus_solitary"] = found[name] - alone
+        rows.append({"dimension": p, "instances": len(alone), **intervals(found)})
+    table = pd.DataFrame(rows)
+    for name, (budget, look) in LINES.items():
+        text = "nothing hidden" if budget is None else f"ε̄ = {budget:g}"
+        line(axis, table, "dimension", name, look, text)
+    line(axis, table, "dimension", "solitary", "solitary", "solitary models")
+    axis.axhline(0.5, color=LOOKS["consensus"]["color"], linewidth=0.8)
+    axis.set(xlabel="dimension p", ylabel="mean test accuracy")
+    figure.legend(loc="outside upper center", ncols=3, fontsize=8)
+    better = int((table["eps1_minus_solitary_low"] > 0).sum())
+    return {"private": table}, {"mu": MU, "mu_theirs": MU_THEIRS, "better": better}
 
 
 def _accuracies(runs: list[Run], models: str = "final") -> Any:

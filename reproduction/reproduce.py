@@ -6,44 +6,50 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
-from reproduction.beyond import Beyond
+from reproduction.beyond import beyond
 from reproduction.choices import DEFAULT_FILE, load_choices
 from reproduction.claims import SOURCES, claims_table
-from reproduction.classification import (
-    AccuracyByCommunications,
-    AccuracyByDimension,
-    AccuracyBySize,
-)
-from reproduction.experiment import CAPTIONS, Experiment, Paper, Tables
-from reproduction.mean_estimation import ErrorByWidth, MeanCommunications, Moons, WinRatio
-from reproduction.other_choices import OtherChoices
+from reproduction.classification import fig3_left, fig3_middle, fig3_right
+from reproduction.mean_estimation import fig1, fig2_left, fig2_middle, fig2_right
+from reproduction.other_choices import other_choices
 from reproduction.page import provenance, write_page
-from reproduction.private import Private
-from reproduction.scalability import Links, Scalability
+from reproduction.paper import CAPTIONS, Experiment, Paper, Tables, filled
+from reproduction.private import private
+from reproduction.scalability import fig4, fig5
 from reproduction.sizes import FULL, QUICK
-from reproduction.theory import TheoremOne, Theory
-from reproduction.tuning import Tuning
-from simulator.api.progress import sweep_progress
+from reproduction.theory import theorem1, theory
+from reproduction.tuning import tuning
 from simulator.errors import SimulatorError
 from simulator.figures.style import STYLE
 from simulator.store.store import Store
 from simulator.store.whole_files import replacing_file
-from simulator.sweeps.work import complete, unfinished
-from simulator.sweeps.workers import Crew, Here, crew_for
+from simulator.sweeps.workers import crew_for
 
-EXPERIMENTS: dict[str, type[Experiment]] = {
-    kind.id: kind
-    for kind in (
-        *(Moons, ErrorByWidth, WinRatio, MeanCommunications),
-        *(AccuracyByDimension, AccuracyBySize, AccuracyByCommunications),
-        *(Links, Scalability, TheoremOne, Theory, Tuning, OtherChoices, Beyond, Private),
-    )
+#: What is computed and drawn, and the figure's size in inches.
+EXPERIMENTS: dict[str, tuple[Experiment, tuple[float, float]]] = {
+    "fig1": (fig1, (9.4, 2.0)),
+    "fig2-left": (fig2_left, (4.6, 3.3)),
+    "fig2-middle": (fig2_middle, (4.6, 3.3)),
+    "fig2-right": (fig2_right, (5.2, 3.8)),
+    "fig3-left": (fig3_left, (4.8, 3.5)),
+    "fig3-middle": (fig3_middle, (4.8, 3.5)),
+    "fig3-right": (fig3_right, (5.2, 3.5)),
+    "fig4": (fig4, (4.4, 4.2)),
+    "fig5": (fig5, (10.2, 3.5)),
+    "theorem1": (theorem1, (5.0, 3.6)),
+    "theory": (theory, (8.8, 3.3)),
+    "tuning": (tuning, (10.4, 4.2)),
+    "choices": (other_choices, (9.4, 9.6)),
+    "beyond": (beyond, (9.8, 7.6)),
+    "private": (private, (5.2, 3.8)),
 }
 CLAIMS = "claims"
 #: What can be asked for.
@@ -54,7 +60,7 @@ _STYLE = {**STYLE, "pdf.fonttype": 42, "savefig.dpi": 200}
 
 @dataclass(frozen=True)
 class Reproduced:
-    """An experiment that was done: its name and its files."""
+    """An experiment that was done: its name, its files, and how much of it there was to do."""
 
     id: str
     files: list[Path]
@@ -82,87 +88,58 @@ def reproduce(
     """
     wanted = expand(ids)
     top = Path(out) / "paper"
-    folder = top / "quick" if quick else top
-    sizes = QUICK if quick else FULL
-    paper = Paper(load_choices(choices), sizes, Store(top / ".work"), jobs, force, progress)
-    paper.store.check_writable()
+    folder, sizes = (top / "quick", QUICK) if quick else (top, FULL)
+    known, store = load_choices(choices), Store(top / ".work")
+    store.check_writable()
     tables: Tables = {}
-    done = set[str]()
     with crew_for(jobs or os.cpu_count() or 1, None) as crew:
+        paper = Paper(known, sizes, store, crew, jobs, force, progress)
         for name in wanted:
-            needed = [name] if name in EXPERIMENTS else [s for s in SOURCES if s not in tables]
-            computed = stored = 0
-            for source in needed:
-                experiment = EXPERIMENTS[source](paper)
-                new, there = _work_off(experiment, crew, done)
-                computed, stored = computed + new, stored + there
-                own = experiment.tables()
-                tables |= own
-                if name in EXPERIMENTS:
-                    files = write_experiment(experiment, own, folder)
+            paper.begin(name)
             if name == CLAIMS:
                 files = [write_table(claims_table(tables), folder / f"{CLAIMS}.csv")]
-                files.append(write_caption(folder, CLAIMS, CAPTIONS[CLAIMS][1], paper))
-            yield Reproduced(name, files, computed, stored)
+                files.append(write_caption(folder, CAPTIONS[CLAIMS][1], paper, {}))
+            else:
+                own, files = write_experiment(paper, folder)
+                tables |= own
+            yield Reproduced(name, files, paper.computed, len(paper.asked) - paper.computed)
     write_page(folder, paper)
 
 
 def expand(ids: Iterable[str]) -> list[str]:
-    """Names in the order of the registry, each once; ``all`` is all of them."""
+    """Names in the order of the registry, each once; claims need what they are read from."""
     given = set(ids)
     for name in given - {*IDS, "all"}:
         raise SimulatorError(f"{name}: no such experiment; allowed: all, {', '.join(IDS)}")
+    given |= {*SOURCES} if CLAIMS in given else set()
     return list(IDS) if "all" in given else [name for name in IDS if name in given]
 
 
-def _work_off(experiment: Experiment, crew: Crew | Here, done: set[str]) -> tuple[int, int]:
-    """Do what an experiment needs: how many tasks were computed, and how many were there.
-
-    ``done`` holds what was computed just now, which ``force`` does not compute again.
-    """
-    computed = total = 0
-    force, progress = experiment.paper.force, experiment.paper.progress
-    for stage in experiment.stages():
-        tasks = {task.key: task for own in stage.values() for task in own}
-        new = [task for key, task in tasks.items() if key not in done]
-        missing = new if force else [new[number] for number in unfinished(new)]
-        if missing:
-            with sweep_progress(experiment.id, len(missing), progress) as show:
-                failures = complete(missing, range(len(missing)), crew, force=force, progress=show)
-            for number, reason in failures.items():
-                raise SimulatorError(
-                    f"{experiment.id}: {len(failures)} of {len(tasks)} computations failed; the "
-                    f"first: {missing[number].key}: {reason}"
-                )
-        done.update(tasks)
-        computed, total = computed + len(missing), total + len(tasks)
-    return computed, total - computed
-
-
-# --- writing ------------------------------------------------------------------------------------
-def write_experiment(experiment: Experiment, tables: Tables, folder: Path) -> list[Path]:
+def write_experiment(paper: Paper, folder: Path) -> tuple[Tables, list[Path]]:
     """The figure as PNG and PDF, the tables behind it as CSV, and the caption."""
+    make, size = EXPERIMENTS[paper.id]
     files = []
-    with rc_context(_STYLE):
-        figure = Figure(figsize=experiment.size, layout="constrained")
+    with rc_context(_STYLE), threadpool_limits(limits=1, user_api="blas"):
+        figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
-        experiment.draw(figure, tables)
+        tables, words = make(paper, figure)
         for ending, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None})):
-            files.append(folder / f"{experiment.id}.{ending}")
+            files.append(folder / f"{paper.id}.{ending}")
             with replacing_file(files[-1]) as draft:
                 figure.savefig(draft, metadata=metadata)
             figure.set_layout_engine("none")  # it is laid out: the second file is as the first
     files += [write_table(table, folder / f"{name}.csv") for name, table in tables.items()]
-    caption = experiment.caption(tables)
-    return [*files, write_caption(folder, experiment.id, caption, experiment.paper)]
+    table = tables[paper.id]
+    known = {"choices": paper.choices, "sizes": paper.sizes, "table": table, "rows": len(table)}
+    caption = write_caption(folder, CAPTIONS[paper.id][1], paper, known | words)
+    return tables, [*files, caption]
 
 
-def write_caption(folder: Path, name: str, text: str, paper: Paper) -> Path:
+def write_caption(folder: Path, text: str, paper: Paper, known: dict[str, Any]) -> Path:
     """A caption, and below it what the figure or table was made with."""
-    path = folder / f"{name}.txt"
+    path = folder / f"{paper.id}.txt"
     with replacing_file(path) as draft:
-        text = " ".join(text.split())
-        draft.write_text(f"{text}\n{provenance(paper)}\n", encoding="utf-8")
+        draft.write_text(f"{filled(text, known)}\n{provenance(paper)}\n", encoding="utf-8")
     return path
 
 

@@ -8,7 +8,9 @@ import shlex
 import pytest
 
 from reproduction.__main__ import commands as reproduction
+from simulator import load_scenario
 from simulator.cli.commands import commands
+from simulator.store.store import Store
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -37,6 +39,11 @@ def test_commands(command, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     program = reproduction if words[2] == "reproduction" else commands
     assert not program.main(arguments, standalone_mode=False)
+
+
+def test_the_result_that_it_shows_is_this_versions():
+    place = Store("results").folder(load_scenario(ROOT / "scenarios" / "moons.yaml"))
+    assert f"files:    {place.as_posix()}\n" in README
 
 
 def test_there_are_commands():

@@ -241,7 +241,7 @@ def compare(points: Points) -> None:
         print(f"split {split}: {words}; mu: {trade_offs}", flush=True)
     means, spread = np.mean(table, axis=0), np.std(table, axis=0, ddof=1) / math.sqrt(SPLITS)
     for name, mean, own in zip(models, means, spread, strict=True):
-        print(f"{name}: {mean:.4f} ± {own:.4f}")
+        print(f"{name}: {mean:.4f} ({own:.4f})")
 
 
 def main() -> None:

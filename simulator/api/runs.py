@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
@@ -56,9 +55,9 @@ class Problem(Shown, problems.Problem):
 
     def pictures(self, look: Look) -> Iterator[tuple[str, Figure]]:
         """The graph, with the solitary models (and the true ones) on it."""
-        from simulator.figures.run_figures import layout, model_panels
+        from simulator.figures.run_figures import can_be_placed, model_panels
 
-        if layout(self) is None:
+        if not can_be_placed(self):
             return
         panels = [("solitary models", self.solitary)]
         if self.targets is not None:
@@ -128,7 +127,7 @@ def run(
     True
     """
     loaded = load_scenario(scenario, overrides, plugins=plugins)
-    kept = None if out is None else Run(loaded, Store(Path(out)), reads=None)
+    kept = None if out is None else Run(loaded, Store(path_of("out", out)), reads=None)
     if kept is not None and not force and not unfinished([kept]):
         return _shown(Result, load_result(kept.store, loaded, kept.place))
     if kept is not None:

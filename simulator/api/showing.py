@@ -51,7 +51,7 @@ class Shown:
         from simulator.errors import SimulatorError
         from simulator.figures.style import PAGE, Look
 
-        look = Look(metric=metric, labels=labels or {}, width=width or PAGE)
+        look = Look(metric=metric, labels=labels or {}, width=PAGE if width is None else width)
         names = []
         with rc_context(look.style):
             figure: Any

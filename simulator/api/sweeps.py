@@ -269,7 +269,7 @@ def _workers(
     out: Path | str, *, progress: Wanted, **how: Any
 ) -> tuple[Store, Callable[[Plan], sweeps.Computed]]:
     """Where results are kept, and the function that computes a plan."""
-    store = Store(out)
+    store = Store(path_of("out", out))
 
     def work(plan: Plan) -> sweeps.Computed:
         with sweep_progress(plan.name, plan.distinct, progress) as show:

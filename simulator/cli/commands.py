@@ -228,7 +228,7 @@ def _load(
 ) -> Scenario:
     from simulator.errors import ScenarioError
     from simulator.runs.scenarios import load_scenario
-    from simulator.scenario.files import parse_override
+    from simulator.scenario.overrides import parse_override
 
     overrides: dict[str, Any] = {}
     for setting in settings:

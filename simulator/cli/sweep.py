@@ -182,7 +182,7 @@ def compare_command(
       python -m simulator compare scenarios/moons_knn.yaml --set clock.rate=50 --seeds 5
       python -m simulator compare scenarios/phase_diagram.yaml
       python -m simulator compare scenarios/moons.yaml --set network.latency.sigma=0,1,2 --seeds 5
-      python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.85
+      python -m simulator compare my.yaml --vary algorithm.kind=mp,admm --target accuracy=0.75
       python -m simulator compare my.yaml --vary "algorithm={kind: mp},{kind: djam}" --target none
       python -m simulator compare my.yaml --tune sync:network.retransmit_after="100 ms,1 s,never"
       python -m simulator compare my.yaml --frontier --seeds 10

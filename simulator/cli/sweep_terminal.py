@@ -243,10 +243,11 @@ def _cell(row: pd.Series[Any], name: str) -> str:
 
 
 def _interval(value: float, low: float, high: float) -> str:
-    """``8.84 (2.1 … 37)``, where there is an interval."""
+    """``8.84 (2.1 … 37)``, where there is an interval; narrow ones need the mean's digits."""
     if not np.isfinite(high - low):
         return number(value)
-    ends = (number(end, 2 if abs(end) < 100 else 3) for end in (low, high))
+    narrow = high - low < abs(value) / 5
+    ends = (number(end, 3 if narrow or abs(end) >= 100 else 2) for end in (low, high))
     return f"{number(value, 3)} ({' … '.join(ends)})"
 
 

@@ -13,8 +13,7 @@ from scipy.optimize import lsq_linear, minimize
 
 from agents.losses import Kinked, Loss
 from agents.proximal import Attached
-from simulator.conformance.subjects import Subject
-from simulator.conformance.verdicts import CheckError, NotApplicableError, check
+from simulator.conformance.subjects import CheckError, NotApplicableError, Subject, check
 
 Floats = NDArray[np.float64]
 #: Of differences, and what they may be off, relative to the numbers involved.

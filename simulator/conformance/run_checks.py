@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pandas as pd
 
 from agents.machinery.compiling import JIT
-from simulator.conformance.subjects import Subject
-from simulator.conformance.verdicts import CheckError, NotApplicableError, check
+from simulator.conformance.subjects import CheckError, NotApplicableError, Subject, check
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.runs.plugins import load_plugins
 from simulator.runs.result import Result
@@ -55,13 +54,14 @@ def difference(one: Tables, other: Tables, rounding: float = 0.0) -> str | None:
 
 
 # --- running --------------------------------------------------------------------------------------
-def modes_of(subject: Subject, **changes: Any) -> dict[str, Scenario]:
+def modes_of(subject: Subject, changes: dict[str, Any] | None = None) -> dict[str, Scenario]:
     """The subject's world with changes, in gossip and in rounds, where it allows them."""
     found, reasons = {}, []
-    dotted = {key.replace("__", "."): value for key, value in changes.items()}
     for mode, word in MODES.items():
         try:
-            found[word] = load_scenario(subject.scenario, {"algorithm.mode": mode, **dotted})
+            found[word] = load_scenario(
+                subject.scenario, {"algorithm.mode": mode, **(changes or {})}
+            )
         except ScenarioError as error:
             reasons.append(str(error).splitlines()[0])
     if not found:
@@ -69,12 +69,12 @@ def modes_of(subject: Subject, **changes: Any) -> dict[str, Scenario]:
     return found
 
 
-def same_in_both(subject: Subject, *counts: str, **changes: Any) -> str:
+def same_in_both(subject: Subject, counts: tuple[str, ...], changes: dict[str, Any]) -> str:
     """Compare the engines in the subject's world with changes; what the runs counted."""
     if not JIT:
         raise NotApplicableError("nothing is compiled under NUMBA_DISABLE_JIT=1")
     told = []
-    for word, scenario in modes_of(subject, **changes).items():
+    for word, scenario in modes_of(subject, changes).items():
         simpy, compiled = (
             run(scenario.model_copy(update={"engine": engine})) for engine in ("simpy", "compiled")
         )
@@ -87,72 +87,43 @@ def same_in_both(subject: Subject, *counts: str, **changes: Any) -> str:
     return "; ".join(told)
 
 
+_STAYS: dict[str, Any] = {"kind": "on_off", "on": 3.0, "off": 1.5}
+#: For a while what is sent from one half to the other is lost.
+_CUT: dict[str, Any] = {"from": 1, "until": 4, "groups": 2}
+#: What is compared, for whom, what is counted of it, and the keys that make it happen.
+_WORLDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]] = {
+    "event by event": (tuple(BASES), (), {}),
+    "few gradient steps": (("losses",), (), {"algorithm.primal": {"gradient_steps": 3}}),
+    "computing takes time": (("rules",), ("skipped",), {"compute.time": 0.3}),
+    "messages are dropped": (("rules",), ("dropped", "stale"), {"network.drop": 0.3}),
+    "neighbours say hello": (("rules",), (), {"algorithm.start": "hello"}),
+    "agents come and go": (
+        ("rules",),
+        ("missed",),
+        {"availability": _STAYS, "network.drop": 0.1},
+    ),
+    "partitions": (("rules",), ("dropped",), {"network.partitions": [_CUT]}),
+    "agents forget, and all of that at once": (
+        ("rules",),
+        ("dropped", "missed", "stale", "skipped"),
+        {
+            "availability": {**_STAYS, "forget": True},
+            "compute.time": 0.15,
+            "clock.rate": 3.0,
+            "network.drop": 0.1,
+            "network.partitions": [_CUT],
+        },
+    ),
+}
+for _what, (_families, _counts, _changes) in _WORLDS.items():
+    _compare = partial(same_in_both, counts=_counts, changes=_changes)
+    check(f"both engines, {_what}", *_families)(_compare)
+
+
 @cache
 def reference(subject: Subject) -> dict[str, Tables]:
     """What comes out of its world as it is, in each mode, which several checks compare with."""
     return {word: tables_of(run(scenario)) for word, scenario in modes_of(subject).items()}
-
-
-STAYS: dict[str, Any] = {"kind": "on_off", "on": 3.0, "off": 1.5}
-
-
-@check("both engines, event by event", *BASES)
-def both_engines(subject: Subject) -> str:
-    """The plain world."""
-    return same_in_both(subject)
-
-
-@check("both engines, few gradient steps", "losses")
-def gradient_steps(subject: Subject) -> str:
-    """In place of the exact proximal step."""
-    return same_in_both(subject, algorithm__primal={"gradient_steps": 3})
-
-
-@check("both engines, computing takes time", "rules")
-def computing(subject: Subject) -> str:
-    """Ticks find their agent computing, and messages wait."""
-    return same_in_both(subject, "skipped", compute__time=0.3)
-
-
-@check("both engines, messages are dropped", "rules")
-def drops(subject: Subject) -> str:
-    """In rounds they are sent again."""
-    return same_in_both(subject, "dropped", "stale", network__drop=0.3)
-
-
-@check("both engines, neighbours say hello", "rules")
-def hello(subject: Subject) -> str:
-    """Before the first contact."""
-    return same_in_both(subject, algorithm__start="hello")
-
-
-@check("both engines, agents come and go", "rules")
-def availability(subject: Subject) -> str:
-    """They keep what they know."""
-    return same_in_both(subject, "missed", availability=STAYS, network__drop=0.1)
-
-
-CUT: dict[str, Any] = {"from": 1, "until": 4, "groups": 2}
-
-
-@check("both engines, partitions", "rules")
-def partitions(subject: Subject) -> str:
-    """For a while what is sent from one half to the other is lost."""
-    return same_in_both(subject, "dropped", network__partitions=[CUT])
-
-
-@check("both engines, agents forget, and all of that at once", "rules")
-def everything(subject: Subject) -> str:
-    """They come back with their data only."""
-    return same_in_both(
-        subject,
-        *("dropped", "missed", "stale", "skipped"),
-        availability={**STAYS, "forget": True},
-        compute__time=0.15,
-        clock__rate=3.0,
-        network__drop=0.1,
-        network__partitions=[CUT],
-    )
 
 
 @check("the same seed, the same run", *BASES)

@@ -1,8 +1,8 @@
-"""What is checked: one class, its parameters, and a small world that names it."""
+"""What is checked, one class in a small world that names it; checks, and their verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -12,10 +12,10 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from agents.machinery.discovery import kind_of
-from simulator.errors import ScenarioError
+from simulator.errors import ScenarioError, SimulatorError
 from simulator.runs.plugins import Plugins
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario.kinds import BASES, Kinds
+from simulator.scenario.kinds import BASES, Kinds, blaming
 from simulator.scenario.laws import Law
 from simulator.scenario.schema import Scenario
 
@@ -151,3 +151,70 @@ def _values(value: Any) -> Iterator[Any]:
     elif isinstance(value, list):
         for item in value:
             yield from _values(item)
+
+
+# --- checks ---------------------------------------------------------------------------------------
+OK, FAILED, NOT_APPLICABLE = "ok", "failed", "not applicable"
+
+
+class CheckError(Exception):
+    """A check fails; the text says with what."""
+
+
+class NotApplicableError(Exception):
+    """A check has nothing to say of this kind; the text says why."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check says of one kind."""
+
+    #: ``rule averaging``.
+    name: str
+    check: str
+    #: ok, failed or not applicable.
+    outcome: str
+    #: What was seen, or what is wrong.
+    detail: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """A function that returns what it has seen, or raises one of the errors above."""
+
+    name: str
+    families: tuple[str, ...]
+    function: Callable[[Subject], str]
+
+
+#: All checks, in the order in which they are made.
+CHECKS: list[Check] = []
+
+
+def check(name: str, *families: str) -> Callable[[Callable[[Subject], str]], Callable[..., str]]:
+    """Make a function a check of these families (of ``simulator.scenario.kinds.Kinds``)."""
+
+    def register(function: Callable[[Subject], str]) -> Callable[..., str]:
+        CHECKS.append(Check(name, families, function))
+        return function
+
+    return register
+
+
+def examine(subjects: Iterable[Subject]) -> Iterator[Verdict]:
+    """All verdicts, as they come; what raises is not tried further."""
+    for subject in subjects:
+        for each in CHECKS:
+            if subject.family not in each.families:
+                continue
+            try:
+                with blaming(subject.plugins):
+                    outcome, detail = OK, each.function(subject)
+            except NotApplicableError as error:
+                outcome, detail = NOT_APPLICABLE, str(error)
+            except CheckError as error:
+                outcome, detail = FAILED, str(error)
+            except SimulatorError as error:
+                yield Verdict(subject.name, each.name, FAILED, f"{error} (the rest is not tried)")
+                break
+            yield Verdict(subject.name, each.name, outcome, detail)

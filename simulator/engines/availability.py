@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
-from simulator.scenario.availability import OnOff, Traced, read_trace
-from simulator.scenario.cells import listing
 from simulator.scenario.laws import Law
+from simulator.scenario.network import OnOff, Traced, read_trace
 from simulator.scenario.schema import Scenario
+from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 
 Ints = NDArray[np.int64]

@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tables import Table
-from simulator.scenario.cells import listing
 from simulator.scenario.laws import pick
 from simulator.scenario.places import ByDistance, BySite, great_circle
 from simulator.scenario.schema import Scenario
+from simulator.scenario.tables import Table, listing
 from simulator.seeds import Streams
 
 Ints = NDArray[np.int64]

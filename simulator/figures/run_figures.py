@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, triu
 
 from simulator.errors import ScenarioError
+from simulator.figures.agent_layout import Indices, arrange, model_values, span
 from simulator.figures.style import (
     BLUE,
     COUNTS,
     GREEN,
     GREY,
     ORANGE,
+    PLAIN,
     Look,
     draw,
     legend_below,
@@ -36,7 +36,14 @@ from simulator.scenario.kinds import kind_of
 
 #: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
 SHOWN = ("accuracy", "test_error", "l2_error", "distance")
-AXES = {"time": "simulated time (s)", "communications": "communications (messages sent)"}
+#: What curves are drawn against.
+AXES = {
+    "time": "simulated time (s)",
+    "communications": "communications (messages sent)",
+    "bytes": "bytes sent",
+}
+#: Agents that a picture shows at most, those that nothing places, and links that are drawn.
+_POINTS, _LAID_OUT, _LINKS = 5000, 600, 8000
 
 
 def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
@@ -47,21 +54,21 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
         figure = look.picture(0.8 + (1.45 if look.narrow else 1.75) * rows)
         _errors(figure, result, names, look)
         yield "error", figure
-    task = result.scenario.task
+    task, problem = result.scenario.task, result.problem
     if isinstance(task, MeanEstimation):
         figure = look.picture(2.1 if look.narrow else 1.25)
-        assert result.problem.vectors is not None
+        assert problem.vectors is not None
         one = [(stage, models[:, 0]) for stage, models in _stages(result)]
-        moon_panels(figure, result.problem.vectors, one)
+        moon_panels(figure, problem.vectors, one)
         yield "models", figure
     elif isinstance(task, LinearClassification):
         figure = look.picture(*(2 * [min(look.width, 4.4)]))
-        assert result.problem.targets is not None
-        targets_and_links(figure, result.problem.targets[:, :2], result.problem.W)
+        assert problem.targets is not None
+        targets_and_links(figure, problem.targets[:, :2], problem.W)
         yield "targets", figure
-    elif layout(result.problem) is not None:
+    elif can_be_placed(problem):
         figure = look.picture(2.9 if look.narrow else 2.0)
-        model_panels(figure, result.problem, _stages(result))
+        model_panels(figure, problem, _stages(result))
         yield "models", figure
 
 
@@ -84,18 +91,34 @@ def shown_metrics(result: Result, look: Look) -> list[str]:
     return [look.metric]
 
 
-def curve_axes(figure: Figure, rows: int, look: Look, sharey: Any) -> list[list[Any]]:
-    """Of each row the panels for time and for communications; one below the other if narrow."""
-    shape = (2 * rows, 1) if look.narrow else (rows, 2)
-    grid = figure.subplots(*shape, squeeze=False, sharey=sharey).reshape(rows, 2)
-    for row in grid if look.narrow else grid[-1:]:
-        for axis, text in zip(row, AXES.values(), strict=True):
-            axis.set_xlabel(text)
-    for axis in grid.ravel():
-        axis.locator_params(axis="x", nbins=5)
-    for axis in grid[:, 1]:
-        axis.xaxis.set_major_formatter(COUNTS)
-    return [list(row) for row in grid]
+# --- curves ---------------------------------------------------------------------------------------
+def curve_axes(
+    figure: Figure,
+    rows: int,
+    look: Look,
+    columns: Mapping[str, str],
+    *,
+    alike: bool,
+    spare: int = 0,
+) -> Any:
+    """Panels (rows, columns + spare) against these of AXES; spare ones have axes of their own.
+
+    A column's x axis is ``linear`` or ``log``; y axes are all ``alike``, or those of a row.
+    """
+    grid = look.panels(figure, rows, len(columns) + spare)
+    for row, axes in enumerate(grid):
+        for column, (axis, (x, scale)) in enumerate(zip(axes, columns.items(), strict=False)):
+            first = grid[0, 0] if alike else axes[0]
+            if axis is not first:
+                axis.sharey(first)
+            axis.set_xscale(scale)
+            if scale == "linear":
+                axis.locator_params(axis="x", nbins=5)
+            axis.xaxis.set_major_formatter(PLAIN if x == "time" else COUNTS)
+            if look.narrow or row == rows - 1:
+                axis.set_xlabel(AXES[x])
+            axis.tick_params(labelleft=look.narrow or column == 0)
+    return grid
 
 
 def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> None:
@@ -103,9 +126,10 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
     trace, table = result.trace, result.summary["metrics"]
     known = {kind_of(metric): metric for metric in result.scenario.kinds.metrics}
     labels = {kind: metric.label for kind, metric in known.items()}
-    grid = curve_axes(figure, len(names), look, sharey="row")
+    columns = dict.fromkeys(("time", "communications"), "linear")
+    grid = curve_axes(figure, len(names), look, columns, alike=False)
     for name, axes in zip(names, grid, strict=True):
-        for axis, x in zip(axes, AXES, strict=True):
+        for axis, x in zip(axes, columns, strict=True):
             # Metrics are step functions: between samples the last value holds.
             axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
             for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
@@ -114,16 +138,25 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
                     axis.axhline(level, color=colour, linestyle=style, label=stage)
             if not known[name].grows and (trace[name] > 0).all():
                 log_scale(axis)
-        for axis in axes if look.narrow else axes[:1]:
-            axis.set_ylabel(look.metric_label(name, labels))
+            if look.narrow or x == "time":
+                axis.set_ylabel(look.metric_label(name, labels))
         for number, cut in enumerate(result.scenario.network.partitions):
             end = min(cut.until, float(trace["time"].iloc[-1]))
             label = None if number else "partition"
             axes[0].axvspan(min(cut.begin, end), end, color="0.9", label=label)
-    legend_below(figure, grid[0][0])
+    legend_below(figure, grid[0, 0])
     title(figure, _title(result))
 
 
+def _title(result: Result) -> str:
+    summary = result.summary
+    text = f"{summary['name']}: {summary['algorithm']}"
+    if result.scenario.algorithm.rule is not None:
+        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
+    return f"{text}, {summary['agents']:,} agents"
+
+
+# --- agents ---------------------------------------------------------------------------------------
 def _stages(result: Result) -> list[tuple[str, Floats]]:
     """True, solitary, final and best models, as far as they are known."""
     problem = result.problem
@@ -137,117 +170,51 @@ def _stages(result: Result) -> list[tuple[str, Floats]]:
     return [(stage, models) for stage, models in stages if models is not None]
 
 
-def _title(result: Result) -> str:
-    summary = result.summary
-    text = f"{summary['name']}: {summary['algorithm']}"
-    if result.scenario.algorithm.rule is not None:
-        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
-    return f"{text}, {summary['agents']:,} agents"
-
-
-#: Agents that a picture shows at most.
-POINTS = 5000
-#: Agents whose graph is laid out where nothing says where they are, and links that are drawn.
-_LAID_OUT, _LINKS = 600, 8000
+def can_be_placed(problem: Problem) -> bool:
+    """Have agents coordinates, or are they few enough to lay out their graph?"""
+    vectors = problem.vectors
+    return problem.n <= _LAID_OUT or (vectors is not None and vectors.shape[1] >= 2)
 
 
 def moon_panels(figure: Figure, vectors: Floats, panels: list[tuple[str, Floats]]) -> None:
     """Agents at their vectors (n, 2), coloured by their models (n,), a panel each."""
     axes = _panels(figure, len(panels))
     # Of very many agents every so many are drawn: more would be slow and hide one another.
-    step = -(-len(vectors) // POINTS)
+    step = -(-len(vectors) // _POINTS)
     if step > 1:
         figure.suptitle(f"one agent in {step} of {len(vectors):,}", fontsize=8)
-    points: Any = None
     for axis, (name, models) in zip(axes, panels, strict=True):
+        places, shades = vectors[::step], models[::step]
         # Red and blue are equally dark: without colours the shape tells the sign.
-        for marker, chosen in (("^", models[::step] >= 0), ("v", models[::step] < 0)):
-            points = axis.scatter(
-                *vectors[::step][chosen].T,
-                c=models[::step][chosen],
-                cmap="RdBu",
-                vmin=-1.5,
-                vmax=1.5,
-                s=_size(figure, len(axes), len(vectors) // step),
-                marker=marker,
-                edgecolors="black",
-                linewidths=0.25 if len(vectors) // step < 1000 else 0,  # edges would hide them
-            )
+        for marker, chosen in (("^", shades >= 0), ("v", shades < 0)):
+            more = {"cmap": "RdBu", "vmin": -1.5, "vmax": 1.5, "marker": marker}
+            points = draw_agents(axis, places[chosen], shades[chosen], len(places), **more)
         _bare(axis, name)
         axis.set_aspect("equal")
-    bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
-    bar.set_label("estimated mean")
+    _colour_bar(figure, points, axes, "estimated mean", extend="both")
 
 
 def model_panels(figure: Figure, problem: Problem, panels: list[tuple[str, Floats]]) -> None:
     """Any graph, its links in grey, with the agents coloured by their models (n, p)."""
-    places = layout(problem)
-    assert places is not None
-    values, what = model_colours([models for _, models in panels])
-    every = np.concatenate(values)
-    low, high = np.quantile(every, [0.1, 0.9])  # one odd model must not take all the colours
+    layout = arrange(problem, _LINKS + 1, _POINTS)
+    stages = np.stack([models[layout.agents] for _, models in panels])
+    values, what = model_values(stages)
+    low, high = span(values)
     axes = _panels(figure, len(panels))
-    step = -(-len(places) // POINTS)
-    points: Any = None
-    for axis, (name, _), colours in zip(axes, panels, values, strict=True):
-        if step == 1 and problem.W.nnz <= 2 * _LINKS:
-            _links(axis, places, problem.W, colour=GREY, strength=0.5)
-        points = axis.scatter(
-            *places[::step].T,
-            c=colours[::step],
-            cmap="cividis",
-            vmin=low,
-            vmax=high if high > low else low + 1,
-            s=_size(figure, len(axes), len(places) // step),
-            edgecolors="black",
-            linewidths=0.3,
-            zorder=3,
-        )
+    for axis, (name, _), shades in zip(axes, panels, values, strict=True):
+        if len(layout.links) <= _LINKS:
+            draw_links(axis, layout.places, layout.links, layout.weights, GREY, 0.5)
+        scale = {"cmap": "cividis", "vmin": low, "vmax": high}
+        points = draw_agents(axis, layout.places, shades, len(shades), **scale)
         _bare(axis, name)
-    bar = figure.colorbar(points, ax=list(axes), shrink=0.85, extend="both", pad=0.015)
-    bar.set_label(wrapped(what, 0.5 * figure.get_figheight()))
-
-
-def layout(problem: Problem) -> Floats | None:
-    """Places (n, 2): the vectors, their two main directions, or the graph pulled into shape.
-
-    None where there is nothing to place the agents by, and too many to lay out.
-    """
-    if problem.vectors is not None and problem.vectors.shape[1] >= 2:
-        return _main_directions(problem.vectors, 2)
-    if problem.n > _LAID_OUT:
-        return None
-    graph = nx.from_scipy_sparse_array(problem.W)
-    placed = nx.spring_layout(graph, seed=0, iterations=100, k=2 / math.sqrt(problem.n))
-    return np.array([placed[i] for i in range(problem.n)])
-
-
-def model_colours(models: list[Floats]) -> tuple[list[Floats], str]:
-    """One number for each agent's model, for all panels alike, and what it is."""
-    if models[0].shape[1] == 1:
-        return [theta[:, 0] for theta in models], "model"
-    together = _main_directions(np.concatenate(models), 1)[:, 0]
-    ends = np.cumsum([len(theta) for theta in models])[:-1]
-    return np.split(together, ends), "models along their main direction"
-
-
-def _main_directions(points: Floats, count: int) -> Floats:
-    """Points (n, d) as they are where d = count, else on the directions in which they differ."""
-    if points.shape[1] == count:
-        return points
-    centred = points - points.mean(axis=0)
-    _, _, directions = np.linalg.svd(centred, full_matrices=False)
-    directions = directions[:count]
-    # The sign of a direction is nobody's choice: its largest entry is positive.
-    largest = np.abs(directions).argmax(axis=1)
-    signs = np.sign(directions[np.arange(len(directions)), largest])
-    return np.asarray(centred @ (directions * signs[:, None]).T)
+    _colour_bar(figure, points, axes, what, extend="both")
 
 
 def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     """The paper's Figure 4: the target models in their plane, and the links between them."""
     axis = figure.subplots()
-    _links(axis, plane, W, colour=BLUE, strength=0.35)
+    upper = triu(W, 1).tocoo()
+    draw_links(axis, plane, np.stack([upper.row, upper.col], axis=1), upper.data, BLUE, 0.35)
     axis.scatter(
         plane[:, 0], plane[:, 1], s=18, color=ORANGE, edgecolors="black", linewidths=0.4, zorder=3
     )
@@ -259,13 +226,31 @@ def targets_and_links(figure: Figure, plane: Floats, W: csr_array) -> None:
     axis.set_title("target models and their links", fontsize=rcParams["font.size"])
 
 
-def _links(axis: Any, places: Floats, W: csr_array, *, colour: str, strength: float) -> None:
+def draw_agents(axis: Any, places: Floats, shades: Floats, count: int, **more: Any) -> Any:
+    """Some of ``count`` agents at their places, as large as there is room."""
+    figure = axis.get_figure()
+    width = 72 * figure.get_figwidth() / axis.get_gridspec().ncols  # of a panel, in points
+    area = float(np.clip((0.35 * width) ** 2 / max(count, 1), 3, 40))
+    edge = 0.25 if count < 1000 else 0  # edges would hide them
+    return axis.scatter(
+        places[:, 0],
+        places[:, 1],
+        c=shades,
+        s=area,
+        edgecolors="black",
+        linewidths=edge,
+        zorder=3,
+        **more,
+    )
+
+
+def draw_links(
+    axis: Any, places: Floats, links: Indices, weights: Floats, colour: str, strength: float
+) -> None:
     """Lines between neighbours, the stronger the heavier their weight."""
-    edges = W.tocoo()
-    upper = edges.row < edges.col
-    ends = np.stack([places[edges.row[upper]], places[edges.col[upper]]], axis=1)
-    weight = np.clip(edges.data[upper] / max(edges.data.max(initial=0.0), 1e-300), 0.05, 1.0)
-    lines = LineCollection(list(ends), colors=colour, linewidths=0.7, alpha=strength * weight)
+    weight = np.clip(weights / max(weights.max(initial=0.0), 1e-300), 0.05, 1.0)
+    alpha = strength * weight
+    lines = LineCollection(list(places[links]), colors=colour, linewidths=0.7, alpha=alpha)
     axis.add_collection(lines)
 
 
@@ -279,11 +264,9 @@ def _panels(figure: Figure, count: int) -> list[Any]:
     return list(axes[:count])
 
 
-def _size(figure: Figure, panels: int, agents: int) -> float:
-    """The area of a marker: as large as there is room."""
-    columns = -(-panels // (2 if figure.get_figwidth() < 5 and panels > 2 else 1))
-    width = 72 * figure.get_figwidth() / columns  # of a panel, in points
-    return float(np.clip((0.35 * width) ** 2 / max(agents, 1), 3, 40))
+def _colour_bar(figure: Figure, points: Any, axes: list[Any], what: str, **more: Any) -> None:
+    bar = figure.colorbar(points, ax=axes, shrink=0.85, pad=0.015, **more)
+    bar.set_label(wrapped(what, 0.75 * figure.get_figheight()))
 
 
 def _bare(axis: Any, name: str) -> None:

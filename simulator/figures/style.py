@@ -15,9 +15,16 @@ from matplotlib import colormaps, rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    EngFormatter,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+)
 
 from simulator.errors import ScenarioError
+from simulator.scenario.mistakes import shown
 
 STYLE: Any = {
     "figure.dpi": 130,
@@ -79,15 +86,8 @@ _TOGETHER = re.compile(r"(?<=\d) (?=(?:m?s|%)(?:\W|$))|(?<=\d) (?=…)|(?<=…) 
 #: 0.01 and 1e-05 rather than mathematics, which the style leaves unparsed.
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}")
 
-
-def _thousands(value: float, _: Any = None) -> str:
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    return f"{value / 1000:g}k" if abs(value) >= 1000 else f"{value:g}"
-
-
 #: Messages: 200k and 1.5M.
-COUNTS = FuncFormatter(_thousands)
+COUNTS = EngFormatter(sep="")
 
 
 class Picture(Figure):
@@ -119,8 +119,10 @@ class Look:
             if name not in FORMATS:
                 allowed = ", ".join(FORMATS)
                 raise ScenarioError(f"--format {name}: unknown; allowed: {allowed}")
-        if not 2 <= self.width <= 40:
-            raise ScenarioError(f"--width: must be 2 to 40 inches (got {self.width:g})")
+        number = isinstance(self.width, int | float)
+        if not (number and 2 <= self.width <= 40):
+            got = f"{self.width:g}" if number else shown(self.width)
+            raise ScenarioError(f"--width: must be 2 to 40 inches (got {got})")
 
     @property
     def narrow(self) -> bool:
@@ -149,6 +151,16 @@ class Look:
         figure = Picture(figsize=(width or self.width, height), layout="constrained")
         FigureCanvasAgg(figure)
         return figure
+
+    def panels(self, figure: Figure, rows: int, columns: int, **shared: Any) -> Any:
+        """So many panels (rows, columns); one below the other in a narrow figure."""
+        shape = (rows * columns, 1) if self.narrow else (rows, columns)
+        grid = figure.subplots(*shape, squeeze=False, **shared)
+        return grid.reshape(rows, columns)
+
+    def room(self, columns: int) -> float:
+        """Inches that the inside of one of so many panels beside one another has."""
+        return 0.8 * self.width / (1 if self.narrow else columns)
 
     def words(self, key: str) -> str:
         """A swept key for an axis; a sweep file's own ``$name`` is in words already."""
@@ -244,8 +256,9 @@ def legend_below(figure: Figure, axis: Any, name: str | None = None) -> None:
     if not handles:
         return
     size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
-    widest = 0.6 * size * max(map(len, texts)) + 5 * size  # points: the text, and its line
-    columns = max(1, min(len(texts), int(72 * figure.get_figwidth() / widest)))
+    widths = [0.6 * size * len(text) + 5 * size for text in texts]  # points: a text, and its line
+    room = 72 * figure.get_figwidth()
+    columns = len(texts) if sum(widths) < room else max(1, int(room / max(widths)))
     figure.legend(handles, texts, title=name, loc="outside lower center", ncols=columns)
 
 

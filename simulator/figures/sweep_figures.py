@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.colors import LogNorm, Normalize, to_rgba
+from matplotlib.colors import LogNorm, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
-from simulator.figures.run_figures import AXES, SHOWN, curve_axes
+from simulator.figures.run_figures import SHOWN, curve_axes
 from simulator.figures.style import (
     GREY,
     PLAIN,
@@ -22,12 +22,11 @@ from simulator.figures.style import (
     legend_below,
     line_looks,
     log_scale,
-    shown_value,
     title,
     value_ticks,
     wrapped,
 )
-from simulator.sweeps.request import label, tabled
+from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Sweep
 from simulator.sweeps.tables import STAGES
 
@@ -37,6 +36,8 @@ _COSTS = {
     "time_to_target": "time to target (s)",
     "communications_to_target": "communications to target",
 }
+#: A cell of a map that is not decided.
+UNDECIDED = "#E6E6E6"
 
 
 def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
@@ -47,10 +48,9 @@ def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
         return
     lines = len(sweep.axes[keys[0]]) if keys else 1
     if len(keys) <= 2 and lines <= _MOST_LINES and metric in sweep.curves:
-        panels = len(sweep.axes[keys[1]]) if len(keys) == 2 else 1
-        rows = panels * (2 if look.narrow else 1)
-        figure = look.picture(0.8 + (1.5 if look.narrow else 1.9) * rows)
-        _curve_panels(figure, sweep, metric, keys, look)
+        by, beside = [*keys, None, None][:2]
+        figure, _ = curves(sweep, metric, look, by, beside, ("time", "communications"))
+        caption(figure, sweep)
         yield "curves", figure
     if len(keys) == 2:
         measure = look.metric or telling(sweep) or metric
@@ -94,42 +94,81 @@ def telling(sweep: Sweep) -> str | None:
     return max(found, key=lambda name: found[name]) if found else None
 
 
-# --- curves -------------------------------------------------------------------------------------
-def _curve_panels(figure: Figure, sweep: Sweep, metric: str, keys: list[str], look: Look) -> None:
-    """Two panels for each value of the second key, a line for each of the first."""
-    rows = sweep.axes[keys[1]] if len(keys) == 2 else [None]
-    lines = sweep.axes[keys[0]] if keys else [None]
-    panels = curve_axes(figure, len(rows), look, sharey=True)
-    for row, axes in zip(rows, panels, strict=True):
-        here = {keys[1]: row} if len(keys) == 2 else {}
-        for axis, x in zip(axes, AXES, strict=True):
-            scale(axis, sweep, metric)
-            for value, (colour, style) in zip(lines, line_looks(lines), strict=True):
-                chosen = {keys[0]: value} if keys else {}
-                curve = select(sweep.curves, chosen | here | {"axis": x})
-                text = look.side(keys[0], label(value)) if keys else ""
-                band(axis, curve, metric, colour, style, text)
-            stage_lines(axis, select(sweep.runs, here), metric)
-        for axis in axes if look.narrow else axes[:1]:
-            axis.set_ylabel(metric_words(sweep, metric, look))
-        if len(keys) == 2:
-            axes[0].set_title(f"{look.words(keys[1])}: {label(row)}", loc="left")
-    legend_below(figure, panels[0][0], look.words(keys[0]) if keys else None)
-    caption(figure, sweep)
+# --- curves ---------------------------------------------------------------------------------------
+def curves(
+    sweep: Sweep,
+    metric: str,
+    look: Look,
+    by: str | None,
+    beside: str | None,
+    columns: Sequence[str],
+    spare: int = 0,
+) -> tuple[Figure, Any]:
+    """A line for each value of the key ``by``, a row of panels for each of the key ``beside``.
+
+    There is a panel for each of the columns (of ``run_figures.AXES``), and spare ones, which stay
+    empty; narrow figures have all of them one below the other.
+    """
+    rows: list[dict[str, Any]] = [{}]
+    if beside is not None:
+        rows = [{beside: value} for value in sweep.axes[beside]]
+    stacked = len(rows) * (len(columns) + spare if look.narrow else 1)
+    figure = look.picture(1.0 + (1.5 if look.narrow or beside else 2.0) * stacked)
+    scales = {x: _x_scale(sweep.curves, x, by, beside) for x in columns}
+    grid = curve_axes(figure, len(rows), look, scales, alike=True, spare=spare)
+    for row, axes in zip(rows, grid, strict=True):
+        chosen, runs = select(sweep.curves, row), select(sweep.runs, row)
+        for axis, x in zip(axes, columns, strict=False):
+            table = select(chosen, {"axis": x})
+            _log_errors(axis, sweep, metric)
+            _lines(axis, sweep, metric, table, by, look)
+            _levels(axis, runs, metric)
+            if look.narrow or axis is axes[0]:
+                axis.set_ylabel(metric_words(sweep, metric, look))
+        for key, value in row.items():
+            what = "" if key == "world" else f"{look.words(key)}: "
+            axes[0].set_title(f"{what}{label(value)}", loc="left")
+    legend_below(figure, grid[0, 0], look.words(by) if by else None)
+    return figure, grid
 
 
-def band(axis: Any, curve: pd.DataFrame, metric: str, colour: Any, style: Any, text: str) -> None:
-    """A mean as a step function, with its interval.
+def _x_scale(table: pd.DataFrame, x: str, by: str | None, beside: str | None) -> str:
+    """Logarithmic where lines of a panel end ten times apart, so that one would be a needle."""
+    if by is None:
+        return "linear"
+    own = table[(table["axis"] == x) & (table["x"] > 0)]
+    ends = own.pivot_table("x", beside or "axis", by, "max")
+    return "log" if (ends.max(axis=1) > 10 * ends.min(axis=1)).any() else "linear"
+
+
+def _log_errors(axis: Any, sweep: Sweep, metric: str) -> None:
+    """A logarithmic axis for errors, unless they span so little that it would have one number."""
+    values = sweep.curves[metric].to_numpy(dtype=float)
+    grows = sweep.metrics.get(metric, ("", False))[1]
+    if not grows and np.nanmin(values) > 0 and np.nanmax(values) > 2 * np.nanmin(values):
+        log_scale(axis)
+
+
+def _lines(
+    axis: Any, sweep: Sweep, metric: str, table: pd.DataFrame, by: str | None, look: Look
+) -> None:
+    """A mean each as a step function, with its interval.
 
     On a logarithmic axis, which has no room for what ends below 0, the lower half mirrors the
     upper one: the same factor below the mean as above it.
     """
-    if curve.empty:
-        return
-    x, middle = curve["x"].to_numpy(), curve[metric].to_numpy()
-    axis.step(x, middle, where="post", color=colour, linestyle=style, label=text or None)
-    low, high = curve[f"{metric}_low"].to_numpy(), curve[f"{metric}_high"].to_numpy()
-    if np.isfinite(low).all():
+    values: list[Any] = sweep.axes[by] if by else [None]
+    names = side_names(values)
+    for value, (colour, style) in zip(values, line_looks(values), strict=True):
+        curve = select(table, {by: value}) if by else table
+        if curve.empty:
+            continue
+        text = look.side(by, names[label(value)]) if by else None
+        x, middle = curve["x"].to_numpy(), curve[metric].to_numpy()
+        axis.step(x, middle, where="post", color=colour, linestyle=style, label=text)
+        low, high = curve[f"{metric}_low"].to_numpy(), curve[f"{metric}_high"].to_numpy()
+        if not np.isfinite(low).all():
+            continue
         if axis.get_yscale() == "log":
             low = middle**2 / high
         if metric == "accuracy":  # a share, however wide the interval of few seeds
@@ -137,24 +176,20 @@ def band(axis: Any, curve: pd.DataFrame, metric: str, colour: Any, style: Any, t
         axis.fill_between(x, low, high, step="post", color=colour, alpha=0.18, linewidth=0)
 
 
-def stage_lines(axis: Any, runs: pd.DataFrame, metric: str) -> None:
-    """What solitary models and the optimum have, where that is the same for all runs of a seed."""
+def _levels(axis: Any, runs: pd.DataFrame, metric: str) -> None:
+    """What solitary models and the optimum have, where all runs of a seed agree; the target."""
     for stage, style in zip(STAGES, (":", "--"), strict=True):
         name = f"{metric}_{stage}"
         if name not in runs or runs[name].isna().any():
             continue
-        spread = runs.groupby("seed")[name].agg(lambda values: values.max() - values.min())
+        spread = runs.groupby("seed")[name].agg(np.ptp)
         level = float(runs[name].mean())
         if level > 0 and (spread <= 1e-9 * level).all():
             axis.axhline(level, color=GREY, linestyle=style, linewidth=1, label=stage)
-
-
-def scale(axis: Any, sweep: Sweep, metric: str) -> None:
-    """A logarithmic axis for errors, unless they span so little that it would have one number."""
-    values = sweep.curves[metric].to_numpy(dtype=float)
-    grows = sweep.metrics.get(metric, ("", False))[1]
-    if not grows and np.nanmin(values) > 0 and np.nanmax(values) > 2 * np.nanmin(values):
-        log_scale(axis)
+    targets = runs.loc[runs["target"] == metric, "level"].dropna().unique()
+    if len(targets):
+        what = "target" if len(targets) == 1 else "target (mean over seeds)"
+        axis.axhline(float(np.mean(targets)), color="black", linewidth=0.8, label=what, zorder=1)
 
 
 def metric_words(sweep: Sweep, metric: str, look: Look) -> str:
@@ -170,77 +205,68 @@ def select(table: pd.DataFrame, values: dict[str, Any]) -> pd.DataFrame:
     return table
 
 
-# --- maps ---------------------------------------------------------------------------------------
+# --- maps -----------------------------------------------------------------------------------------
 def _heat_map(figure: Figure, sweep: Sweep, measure: str, keys: list[str], look: Look) -> None:
     """The mean over seeds with its interval, the first key along x and the second along y."""
-    parts = [f"{measure}{end}" for end in ("", "_low", "_high")]
-    values, low, high = (matrix(sweep.summary, part, sweep.axes, keys) for part in parts)
-    late = matrix(sweep.summary, "censored", sweep.axes, keys)
+    table, timed = sweep.summary, measure in _COSTS
+    values = table[measure].to_numpy(dtype=float)
     finite = values[np.isfinite(values)]
     wide = len(finite) and finite.min() > 0 and finite.max() > 10 * finite.min()
-    norm = LogNorm() if wide else Normalize()
+    cells, below = [], []
+    for _, row in table.iterrows():
+        value, low, high = (row[f"{measure}{end}"] for end in ("", "_low", "_high"))
+        cells.append(f"{'≥ ' if timed and row['censored'] else ''}{short(value)}")
+        interval = f"{short(low, 2)} … {short(high, 2)}"
+        below.append(interval if np.isfinite([low, high]).all() else "")
     axis = figure.subplots()
-    image = axis.imshow(values, origin="lower", aspect="auto", cmap="cividis", norm=norm)
-    ticks(axis, sweep.axes, keys, look)
-    timed = measure in _COSTS
-    for row, column, value in cells(values):
-        bound = "≥ " if timed and late[row, column] else ""
-        ends = low[row, column], high[row, column]
-        text = ""
-        if np.isfinite(ends).all():
-            half = (ends[1] - ends[0]) / 2
-            text = f"{short(ends[0], 2)}–{short(ends[1], 2)}" if timed else f"± {short(half, 2)}"
-        write(axis, image, row, column, value, bound, interval=text)
+    norm = LogNorm() if wide else Normalize()
+    colours = {"cmap": "cividis", "norm": norm}
+    image = value_map(axis, sweep.axes, keys, look, values, cells, below=below, **colours)
     bar = figure.colorbar(image, ax=axis)
     bar.set_label(metric_words(sweep, measure, look))
     if wide:
         bar.ax.yaxis.set_major_formatter(PLAIN)
         bar.ax.yaxis.set_minor_formatter(NullFormatter())
-    seeds = sweep.runs["seed"].nunique()
-    kind = "geometric mean" if timed else "mean"
-    caption(figure, sweep, f"{kind} and 95 % interval over {seeds} seeds" if seeds > 1 else "")
+    caption(figure, sweep, geometric=timed)
 
 
-def matrix(
-    table: pd.DataFrame,
-    column: str,
+def value_map(
+    axis: Any,
     axes: dict[str, list[Any]],
     keys: list[str],
-    dtype: Any = float,
-) -> np.ndarray:
-    """A column of a table as (values of the second key, values of the first key)."""
-    shape = len(axes[keys[0]]), len(axes[keys[1]])
-    return table[column].to_numpy(dtype=dtype).reshape(shape).T
-
-
-def cells(values: np.ndarray) -> Iterator[tuple[int, int, float]]:
-    """Row, column and value of each cell that has one."""
-    for (row, column), value in np.ndenumerate(values):
-        if np.isfinite(value):
-            yield row, column, float(value)
-
-
-def write(
-    axis: Any,
-    image: Any,
-    row: int,
-    column: int,
-    value: float,
-    bound: str,
+    look: Look,
+    values: Any,
+    texts: Sequence[str],
     *,
-    digits: int = 3,
-    background: str | None = None,
-    interval: str = "",
-) -> None:
-    """A cell's number and its interval, black on light colours and white on dark ones."""
-    red, green, blue, _ = to_rgba(background or image.cmap(image.norm(value)))
-    light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
-    colour = "black" if light else "white"
-    place: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
-    up = 0.16 if interval else 0
-    axis.text(column, row + up, f"{bound}{short(value, digits)}", fontsize=7, **place)
-    if interval:
-        axis.text(column, row - 0.24, interval, fontsize=5, **place)
+    grey: Any = False,
+    below: Sequence[str] | None = None,
+    **colours: Any,
+) -> Any:
+    """A cell for each row of a table: two keys by their values, coloured, with its text.
+
+    Texts are black on light colours and white on dark ones; small ones may stand below them.
+    """
+    shape = len(axes[keys[0]]), len(axes[keys[1]])
+    shown = np.ma.masked_array(values, np.broadcast_to(grey, len(values))).reshape(shape).T
+    image = axis.imshow(shown, origin="lower", aspect="auto", **colours)
+    for number, value in enumerate(values):
+        if not np.isfinite(value):
+            continue
+        column, row = divmod(number, shape[1])
+        hidden = np.ma.getmaskarray(shown)[row, column]
+        red, green, blue = to_rgb(UNDECIDED if hidden else image.cmap(image.norm(value)))
+        light = 0.299 * red + 0.587 * green + 0.114 * blue > 0.5
+        place = {"ha": "center", "va": "center", "color": "black" if light else "white"}
+        small = below[number] if below else ""
+        axis.text(column, row + (0.16 if small else 0), texts[number], fontsize=7, **place)
+        axis.text(column, row - 0.24, small, fontsize=5, **place)
+    words = [[look.side(key, label(value)) for value in axes[key]] for key in keys]
+    value_ticks(axis, words[0], 0.9 * look.room(axis.get_gridspec().ncols))
+    axis.set_yticks(range(shape[1]), words[1])
+    axis.set_xlabel(look.words(keys[0]))
+    axis.set_ylabel(wrapped(look.words(keys[1]), 0.3 * shape[1] + 0.5))
+    axis.grid(visible=False)
+    return image
 
 
 def short(value: float, digits: int = 3) -> str:
@@ -250,25 +276,9 @@ def short(value: float, digits: int = 3) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.{digits}g}"
 
 
-def ticks(axis: Any, axes: dict[str, list[Any]], keys: list[str], look: Look) -> None:
-    """The swept values along both axes."""
-    columns = axis.get_subplotspec().get_gridspec().ncols
-    room = 0.7 * axis.get_figure().get_figwidth() / columns
-    value_ticks(axis, [look.side(keys[0], shown(v)) for v in axes[keys[0]]], room)
-    rows = [look.side(keys[1], shown(v)) for v in axes[keys[1]]]
-    axis.set_yticks(range(len(rows)), rows)
-    axis.set_xlabel(look.words(keys[0]))
-    axis.set_ylabel(wrapped(look.words(keys[1]), 0.3 * len(rows) + 0.5))
-    axis.grid(visible=False)
-
-
-def shown(value: Any) -> str:
-    """A value of a grid, as it was given."""
-    return shown_value(label(value))
-
-
-def caption(figure: Figure, sweep: Sweep, more: str = "") -> None:
-    """The sweep's name, and what is shown."""
+def caption(figure: Figure, sweep: Sweep, text: str = "", *, geometric: bool = False) -> None:
+    """The sweep's name, and what is shown: the text, or what of how many seeds."""
     seeds = sweep.runs["seed"].nunique()
-    what = f"mean and 95 % interval over {seeds} seeds" if seeds > 1 else "one seed"
-    title(figure, f"{sweep.name}: {more or what}")
+    mean = "geometric mean" if geometric else "mean"
+    what = f"{mean} and 95 % interval over {seeds} seeds" if seeds > 1 else "one seed"
+    title(figure, f"{sweep.name}: {text or what}")

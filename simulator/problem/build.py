@@ -14,9 +14,9 @@ from simulator.machine import require_memory
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
 from simulator.problem.problem import Problem
 from simulator.problem.tasks.task import Material
-from simulator.scenario.cells import listing
 from simulator.scenario.kinds import blaming
 from simulator.scenario.schema import Scenario
+from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ from agents.losses import Loss
 from agents.machinery.code_errors import read_only
 
 if TYPE_CHECKING:
-    from simulator.problem.tables import Table
+    from simulator.scenario.tables import Table
 
 Floats = NDArray[np.float64]
 Point = tuple[Floats | None, Floats]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from PIL import Image
 
 from simulator.errors import SimulatorError
+from simulator.figures.agent_layout import arrange, model_values, reach
+from simulator.figures.run_figures import draw_agents, draw_links
 from simulator.figures.style import BLUE, STYLE
-from simulator.report.network_view import arrange, model_values, reach_of
 from simulator.report.parts import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
@@ -62,8 +62,8 @@ def _frames(result: Result) -> list[Image.Image]:
     # Most happens early: frames are the nearer to one another.
     last = len(result.kept.samples) - 1
     rows = np.unique((last * np.linspace(0, 1, _FRAMES) ** 1.7).round().astype(int))
-    values, text = model_values(result.problem, result.kept.models[:, layout.agents])
-    reach = reach_of(values)
+    values, text = model_values(result.kept.models[:, layout.agents])
+    far = reach(values)
     times = result.trace["time"].to_numpy()[result.kept.samples]
     height = min(1.0, max(0.5, float(np.ptp(layout.places[:, 1]))))
     with rc_context(STYLE):
@@ -72,21 +72,9 @@ def _frames(result: Result) -> list[Image.Image]:
         axis = figure.subplots()
         axis.set_axis_off()
         axis.set_aspect("equal")
-        strength = layout.weights / max(layout.weights.max(initial=0.0), 1e-300)
-        lines = list(layout.places[layout.links])
-        axis.add_collection(
-            LineCollection(lines, colors=BLUE, linewidths=0.4, alpha=0.15 * strength)
-        )
-        points = axis.scatter(
-            layout.places[:, 0],
-            layout.places[:, 1],
-            c=values[0],
-            cmap="RdBu",
-            norm=Normalize(-reach, reach),
-            s=26,
-            edgecolors="black",
-            linewidths=0.3,
-        )
+        draw_links(axis, layout.places, layout.links, layout.weights, BLUE, 0.15)
+        scale = {"cmap": "RdBu", "norm": Normalize(-far, far)}
+        points = draw_agents(axis, layout.places, values[0], len(layout.agents), **scale)
         bar = figure.colorbar(points, ax=axis, shrink=0.7, extend="both", pad=0.01)
         bar.set_label("estimated mean" if result.problem.p == 1 else text)
         title = axis.set_title("", fontsize=10, loc="left", family="monospace")

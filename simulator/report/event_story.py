@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from agents.rule import ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL
+from agents.rule import SOLVE_THEN_ANSWER, TELL
 from simulator.engines.event_rows import (
     DELIVER,
     DROP,
@@ -27,6 +27,7 @@ from simulator.engines.event_rows import (
 )
 from simulator.engines.setup import Setup
 from simulator.problem.problem import Floats, Problem
+from simulator.runs.result import Result
 from simulator.scenario.network import RateDrop
 from simulator.scenario.schema import Scenario
 from simulator.store.recording import batches
@@ -48,56 +49,54 @@ COUNTED = {
 }
 #: A message's fate, as the page's script has it.
 UNDER_WAY, ARRIVED, LOST = 0, 1, 2
-#: Some rows by columns; ``kind`` and ``what`` as positions in KINDS and WHAT.
-Batch = Mapping[str, NDArray[Any]]
 
 
-def read_batches(path: Path) -> Iterator[Batch]:
-    """The rows of events.parquet, some at a time."""
-    return map(numbered, batches(path, COLUMNS))
+def read_batches(path: Path) -> Iterator[pd.DataFrame]:
+    """The rows of events.parquet, some at a time, with numbers for words; −1 where there is none.
+
+    ``kind`` and ``what`` are positions in KINDS and WHAT.
+    """
+    for table in batches(path, COLUMNS):
+        numbers = {
+            name: table[name].astype(pd.CategoricalDtype(list(words))).cat.codes
+            for name, words in (("kind", KINDS), ("what", WHAT))
+        }
+        yield table.assign(**numbers)
 
 
-def numbered(table: pd.DataFrame) -> Batch:
-    """Rows of the file with numbers for words; −1 where there is none."""
-    columns = {name: table[name] for name in COLUMNS}
-    for name, words in (("kind", KINDS), ("what", WHAT)):
-        columns[name] = table[name].astype(pd.CategoricalDtype(list(words))).cat.codes
-    return {name: values.to_numpy() for name, values in columns.items()}
-
-
-@dataclass
 class Messages:
     """The messages that were sent in a window of time, for the picture in motion."""
 
-    start: float
-    end: float = 0.0
-    #: How many events the window has; with MOST_EVENTS it is full.
-    events: int = 0
-    rows: list[tuple[float, int, int, int]] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    fates: dict[int, tuple[int, float]] = field(default_factory=dict)
+    def __init__(self, start: float):
+        self.start, self.end = start, 0.0
+        #: How many events the window has; with MOST_EVENTS it is full.
+        self.events = 0
+        self._sends: list[pd.DataFrame] = []
+        self._ends: list[pd.DataFrame] = []
 
-    def take(self, batch: Batch) -> None:
+    def take(self, batch: pd.DataFrame) -> None:
         """Look through a batch: sends within the window, and what became of them later."""
-        time, kind = batch["time"], batch["kind"]
-        if self.events < MOST_EVENTS:
-            first = int(np.searchsorted(time, self.start, side="left"))
-            inside = slice(first, min(len(time), first + MOST_EVENTS - self.events))
-            self.events += max(0, inside.stop - inside.start)
-            if inside.stop > inside.start:
-                self.end = float(time[inside.stop - 1])
-            for row in np.flatnonzero(kind[inside] == SEND) + inside.start:
-                ends = int(batch["agent"][row]), int(batch["peer"][row])
-                self.rows.append((float(time[row]), *ends, int(batch["what"][row])))
-                self.numbers.append(int(batch["message"][row]))
-        if not self.numbers:
-            return
+        window = batch[batch["time"] >= self.start].head(MOST_EVENTS - self.events)
+        if len(window):
+            self.events += len(window)
+            self.end = float(window["time"].iloc[-1])
+        self._sends.append(window[window["kind"] == SEND])
         # Numbers ascend in the order of sending, so what is asked for is a range.
-        low, high = self.numbers[0], self.numbers[-1]
-        ours = (batch["message"] >= low) & (batch["message"] <= high)
-        for row in np.flatnonzero(ours & np.isin(kind, (DROP, MISS, DELIVER))):
-            fate = ARRIVED if kind[row] == DELIVER else LOST
-            self.fates[int(batch["message"][row])] = fate, float(time[row])
+        numbers = pd.concat(self._sends)["message"]
+        ours = batch["message"].between(numbers.min(), numbers.max())
+        self._ends.append(batch[ours & batch["kind"].isin((DROP, MISS, DELIVER))])
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row a message: time, agent, peer and what, its fate, and until when it travels."""
+        ends = pd.concat(self._ends)
+        fates = {
+            "message": ends["message"],
+            "fate": np.where(ends["kind"] == DELIVER, ARRIVED, LOST),
+            "until": ends["time"],
+        }
+        rows = pd.concat(self._sends).merge(pd.DataFrame(fates), "left", "message")
+        return rows.fillna({"fate": UNDER_WAY, "until": np.inf})
 
 
 @dataclass
@@ -124,11 +123,10 @@ class Knowledge:
         self.sent_at = np.zeros(W.nnz)
         self.links = np.maximum(np.diff(W.indptr), 1)
 
-    def hear(self, batch: Batch, rows: NDArray[Any], sent_at: Floats) -> None:
+    def hear(self, told: pd.DataFrame) -> None:
         """Fresh messages, in order: the last one of a link counts."""
-        agent = batch["agent"][rows].astype(np.int64)
-        links = np.searchsorted(self.keys, agent * self.n + batch["peer"][rows])
-        self.sent_at[links] = sent_at
+        keys = told["agent"].to_numpy(dtype=np.int64) * self.n + told["peer"].to_numpy()
+        self.sent_at[np.searchsorted(self.keys, keys)] = told["sent_at"]
 
     def mean_ages(self, now: float) -> Floats:
         """The mean age of what each agent knows, (n,)."""
@@ -136,98 +134,71 @@ class Knowledge:
         return np.asarray(total / self.links)
 
 
-def tell(
-    batches: Iterable[Batch],
-    problem: Problem,
-    times: Floats,
-    end: float,
-    window: float,
-    protocol: str = ANSWER_THEN_SOLVE,
-) -> Story:
-    """Go through the events once; ``times`` are those at which ages are wanted, ascending."""
+def tell(result: Result, times: Floats, window: float) -> Story:
+    """Go through the events of a run once; ``times`` are those at which ages are wanted, ascending.
+
+    Messages are kept from the time ``window`` on.
+    """
+    problem, rule = result.problem, result.scenario.algorithm.rule
+    assert result.events_file is not None
+    assert rule is not None
     counts = {kind: np.zeros(problem.n, dtype=np.int64) for kind in COUNTED}
     knowledge, messages, delays = Knowledge(problem), Messages(window), Histogram()
-    sent = _SendTimes()
+    sent = np.zeros(result.summary["communications"])  # when each message was sent
     ages = np.empty((len(times), problem.n))
     done = 0
-    for batch in _whole(batches):
-        time, kind, agent = batch["time"], batch["kind"], batch["agent"]
-        for name, count in counts.items():
-            count += np.bincount(agent[kind == name], minlength=problem.n)
-        sent.note(batch["message"][kind == SEND], time[kind == SEND])
-        arrived = kind == DELIVER
-        delays.add(time[arrived] - sent.of(batch["message"][arrived]))
+    for batch in _whole(read_batches(result.events_file.path)):
+        for kind, count in counts.items():
+            count += np.bincount(batch["agent"][batch["kind"] == kind], minlength=problem.n)
+        sends = batch[batch["kind"] == SEND]
+        sent[sends["message"]] = sends["time"]
+        arrived = batch[batch["kind"] == DELIVER]
+        delays.add(arrived["time"].to_numpy() - sent[arrived["message"]])
         messages.take(batch)
-        fresh, heard = _fresh(batch, sent, protocol)
-        start = 0
+        told = _told(batch, sent, rule.protocol)
         # A sample is taken after all events up to and including its instant.
-        while done < len(times) and len(time) and times[done] < time[-1]:
-            stop = int(np.searchsorted(time[fresh], times[done], side="right"))
-            knowledge.hear(batch, fresh[start:stop], heard[start:stop])
+        while done < len(times) and len(batch) and times[done] < batch["time"].iloc[-1]:
+            before = told["time"] <= times[done]
+            knowledge.hear(told[before])
             ages[done] = knowledge.mean_ages(times[done])
-            start, done = stop, done + 1
-        knowledge.hear(batch, fresh[start:], heard[start:])
+            told, done = told[~before], done + 1
+        knowledge.hear(told)
     for row in range(done, len(times)):
         ages[row] = knowledge.mean_ages(times[row])
     known = Histogram()
-    known.add(end - knowledge.sent_at)
+    known.add(result.summary["simulated_time"] - knowledge.sent_at)
     happened = {COUNTED[kind]: count for kind, count in counts.items() if count.any()}
     return Story(happened, delays, known, ages, messages)
 
 
-def _fresh(batch: Batch, sent: _SendTimes, protocol: str) -> tuple[NDArray[Any], Floats]:
+def _told(batch: pd.DataFrame, sent: Floats, protocol: str) -> pd.DataFrame:
     """The rows at which an agent learns something of ``peer``, and when that was sent.
 
     What is handled and not stale is known; but who solves before it answers takes in a request
     when it answers.
     """
     kind, what = batch["kind"], batch["what"]
-    heard = (kind == HANDLE) & (np.append(kind[1:], TICK) != STALE)
-    told = batch["sent_at"].copy()
+    heard = (kind == HANDLE) & (kind.shift(-1) != STALE)
     if protocol == SOLVE_THEN_ANSWER:
         answered = (kind == SEND) & (what == WHAT.index("reply"))
-        told[answered] = sent.of(batch["answers"][answered])
+        asked = pd.Series(sent[batch["answers"][answered]], batch.index[answered])
+        batch = batch.assign(sent_at=asked.reindex(batch.index).fillna(batch["sent_at"]))
         heard = answered | (heard & (what != WHAT.index("request")))
-    rows = np.flatnonzero(heard)
-    return rows, told[rows]
+    return batch[heard]
 
 
-def _whole(batches: Iterable[Batch]) -> Iterable[Batch]:
+def _whole(batches: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """The same rows, cut so that no ``handle`` is parted from its ``stale``."""
-    kept: Batch | None = None
+    kept: list[pd.DataFrame] = []
     for each in batches:
-        batch = each if kept is None else _joined(kept, each)
-        kept = None
-        if len(batch["kind"]) and batch["kind"][-1] == HANDLE:
-            kept = {name: values[-1:] for name, values in batch.items()}
-            batch = {name: values[:-1] for name, values in batch.items()}
-        yield batch
-    if kept is not None:
-        yield kept
+        batch = pd.concat([*kept, each], ignore_index=True)
+        cut = len(batch) - int(batch["kind"].tail(1).eq(HANDLE).any())
+        kept = [batch[cut:]]
+        yield batch[:cut]
+    yield from kept
 
 
-def _joined(first: Batch, second: Batch) -> Batch:
-    return {name: np.concatenate([first[name], second[name]]) for name in first}
-
-
-class _SendTimes:
-    """When each message was sent, by its number."""
-
-    def __init__(self) -> None:
-        self.times = np.zeros(1024)
-
-    def note(self, numbers: NDArray[Any], times: Floats) -> None:
-        """Messages were sent."""
-        most = int(numbers.max(initial=0))
-        if most >= len(self.times):
-            self.times = np.concatenate([self.times, np.zeros(most + 1)])
-        self.times[numbers] = times
-
-    def of(self, numbers: NDArray[Any]) -> Floats:
-        """When these were."""
-        return self.times[numbers]
-
-
+# --- distributions --------------------------------------------------------------------------------
 #: Bins per factor of ten, from 10^-9 to 10^9 seconds.
 _BINS, _LOW, _HIGH = 12, -9, 9
 _EDGES = np.logspace(_LOW, _HIGH, _BINS * (_HIGH - _LOW) + 1)

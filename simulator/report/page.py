@@ -10,8 +10,8 @@ from pathlib import Path
 
 from simulator import __version__
 from simulator.errors import SimulatorError
-from simulator.report.parts import Html, fill, find, safe, static, to_json
-from simulator.report.run_page import Item, run_item
+from simulator.report.parts import Html, Item, fill, find, safe, static, to_json
+from simulator.report.run_page import run_item
 from simulator.report.sweep_page import sweep_item
 from simulator.runs.plugins import Given
 from simulator.runs.results import open_result

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 import pandas as pd
 
-from simulator.figures.style import Look
-from simulator.report import words
-from simulator.report.network_view import thinned
-from simulator.report.parts import Html, Source, column, definitions, fill, items, safe, typed
-from simulator.report.run_page import Item
-from simulator.store.store import read_file
-from simulator.store.whole_files import damaged
-from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.figures.style import Look, shown_value
+from simulator.report.parts import (
+    MAIN,
+    Item,
+    Source,
+    by_importance,
+    column,
+    count,
+    definitions,
+    fill,
+    label_of,
+    metric_data,
+    notes,
+    paragraphs,
+    thinned,
+    typed,
+)
+from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
+from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import tabled
-from simulator.theory.metrics import METRICS
+from simulator.sweeps.stored import load_sweep
+from simulator.sweeps.sweep import Sweep
 
 #: The tables that there may be, and what each is.
 _TABLES = {
@@ -44,28 +55,22 @@ _RATIOS = {
 
 def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
     """The part of a sweep, of which ``share`` items fill a page that will be at ``page``."""
-    frames = _read_tables(source)
-    axes = _axes(source, frames)
-    kind, vary = _kind(frames, axes)
-    runs = frames["runs"]
-    notes = []
-    tables = {}
-    for name, text in _TABLES.items():
-        if len(frames.get(name, ())):
-            rows = frames[name].head(_ROWS // share)
-            if len(rows) < len(frames[name]):
-                notes.append(f"{name}: {len(rows):,} of {len(frames[name]):,} rows are shown.")
-            columns = {
-                str(title): [str(axes[title][code]) for code in _codes(values, axes[title])]
-                if title in axes
-                else column(values)
-                for title, values in rows.items()
-            }
-            tables[name] = {"title": text, "columns": columns, "rows": len(rows)}
+    sweep = load_sweep(source.folder)
+    kind = {Comparison: "comparison", Frontier: "frontier"}.get(type(sweep), "sweep")
+    vary = sweep.vary[0] if isinstance(sweep, Comparison | Frontier) else None
+    axes, runs = sweep.axes, sweep.runs
+    frames = {name: getattr(sweep, name, None) for name in _TABLES}
+    if isinstance(sweep, Frontier):  # knobs are no axes, and values are in the table
+        keys = [key for key in axes if key not in ("knob", "value")]
+        axes = {key: list(dict.fromkeys(sweep.points[key])) for key in keys}
+        frames["frontier"] = sweep.points
+    there = {name: frame for name, frame in frames.items() if frame is not None and len(frame)}
+    tables, left_out = _tables(there, axes, share)
     pages, first = _pages(source, runs, page)
+    curves, thin = _curves(sweep, axes, share)
     if first is not None:
-        notes.append(f"A run's own page: python -m simulator report {shlex.quote(first)}")
-    data: dict[str, Any] = {
+        left_out.append(f"A run's own page: python -m simulator report {shlex.quote(first)}")
+    data = {
         "type": "sweep",
         "key": key,
         "kind": kind,
@@ -75,132 +80,107 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
             for name, values in axes.items()
         ],
         "tables": tables,
-        "codes": {
-            name: {key: typed(_codes(frames[name][key], axes[key]), "u2") for key in axes
-                   if key in frames[name]}
-            for name in ("summary", "speedup", "frontier") if name in frames
-        },
+        "codes": _all_codes(there, axes),
         "pages": pages,
-        "measures": _measures(frames),
-    }  # fmt: skip
-    data["curves"], thin = _curves(frames.get("curves"), axes, runs, share)
-    name = source.folder.name.rsplit("-", 1)[0]
-    title = f"{name}: {kind}"
+        "measures": _measures(there),
+        "curves": curves,
+    }
+    failed = source.manifest["failed"].items()
     html = fill(
         "sweep.html",
         key=key,
-        title=title,
-        words=Html(f"<p>{_words(axes, runs, kind, vary)}</p>"),
-        speedups=items(_speedups(frames, {k: v for k, v in axes.items() if k != vary})),
-        notes=items([*notes, *thin]),
-        failed=items([f"{run}: failed: {why}" for run, why in source.manifest["failed"].items()]),
+        title=f"{sweep.name}: {kind}",
+        words=paragraphs([_words(axes, runs, kind, vary)]),
+        speedups=notes(_speedups(there.get("speedup"), [key for key in axes if key != vary])),
+        notes=notes([*left_out, *thin]),
+        failed=notes(f"{run}: failed: {why}" for run, why in failed),
         map_title="Over the grid" if set(axes) - {vary} else "Side by side",
-        provenance=definitions(_provenance(source)),
+        provenance=definitions(
+            [
+                ("folder", str(source.folder)),
+                ("hash", source.manifest["hash"]),
+                ("software", source.software),
+            ]
+        ),
         command=_command(source, runs, vary),
     )
-    return Item(html, data, title)
-
-
-# --- reading --------------------------------------------------------------------------------------
-def _read_tables(source: Source) -> dict[str, pd.DataFrame]:
-    found = {}
-    for name in (*_TABLES, "curves"):
-        path = source.folder / f"{name}.csv"
-        if path.name not in source.manifest["files"] and name not in ("runs", "summary"):
-            continue
-        content = read_file(source.folder, source.manifest, path.name)
-        axes = dict.fromkeys([*source.manifest["axes"], "world"], str)
-        try:
-            found[name] = pd.read_csv(io.BytesIO(content), dtype=axes)
-        except ValueError as error:
-            raise damaged(path, f"no table: {error}") from None
-        missing = {"runs": {"seed", "status", "folder"}, "curves": {"axis", "x"}}
-        if not missing.get(name, set()) <= set(found[name]):
-            raise damaged(path, "columns are missing")
-    return found
-
-
-def _axes(source: Source, frames: dict[str, pd.DataFrame]) -> dict[str, list[Any]]:
-    """Swept keys and their values; a frontier's are in its table, and its knobs are no axes."""
-    given: dict[str, list[Any]] = source.manifest["axes"]
-    points = frames.get("frontier")
-    if points is None:
-        return given
-    keys = [key for key in given if key not in ("knob", "value")]
-    return {key: list(dict.fromkeys(points[key])) for key in keys}
-
-
-def _kind(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> tuple[str, str | None]:
-    """What it is, and which key was compared: the one that tells the sides of a pair apart."""
-    if "pairs" in frames:
-        return "comparison", next(key for key in axes if key not in frames["pairs"])
-    if "frontier" in frames:
-        names = list(frames["frontier"])
-        before = names[: names.index("knob")] if "knob" in names else names
-        return "frontier", next((key for key in reversed(before) if key in axes), None)
-    return "sweep", None
-
-
-def _plain(value: Any) -> str:
-    """A value in one spelling, whether it was read as 1, 1.0 or "1"."""
-    try:
-        return repr(float(value))
-    except (TypeError, ValueError):
-        return str(value)
-
-
-def _codes(values: pd.Series[Any], among: list[Any]) -> np.ndarray:
-    """The position of each value among those that were swept."""
-    places = {_plain(tabled(value)): number for number, value in enumerate(among)}
-    return np.array([places.get(_plain(value), 0) for value in values])
+    return Item(html, data, f"{sweep.name}: {kind}")
 
 
 # --- data -----------------------------------------------------------------------------------------
+def _codes(values: Iterable[Any], among: list[Any]) -> list[int]:
+    """The position of each value among those that were swept."""
+    places = {tabled(value): number for number, value in enumerate(among)}
+    return [places[value] for value in values]
+
+
+def _all_codes(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> dict[str, Any]:
+    """Where each row of the tables that charts are made of lies along each axis."""
+    return {
+        name: {
+            key: typed(_codes(frames[name][key], values), "u2")
+            for key, values in axes.items()
+            if key in frames[name]
+        }
+        for name in ("summary", "speedup", "frontier")
+        if name in frames
+    }
+
+
+def _tables(
+    frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]], share: int
+) -> tuple[dict[str, Any], list[str]]:
+    """The first rows of all tables, with swept values as they were given; what is left out."""
+    found, left_out = {}, []
+    for name, text in _TABLES.items():
+        if name not in frames:
+            continue
+        rows = frames[name].head(_ROWS // share)
+        if len(rows) < len(frames[name]):
+            left_out.append(f"{name}: {len(rows):,} of {len(frames[name]):,} rows are shown.")
+        columns = {
+            str(title): [str(axes[title][code]) for code in _codes(values, axes[title])]
+            if title in axes
+            else column(values)
+            for title, values in rows.items()
+        }
+        found[name] = {"title": text, "columns": columns, "rows": len(rows)}
+    return found, left_out
+
+
 def _measures(frames: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     """What the map can show, by table: a mean with its interval each."""
     summary = frames["summary"]
-    named = [
-        str(name) for name in summary if f"{name}_low" in summary and summary[name].notna().any()
-    ]
-    order = ["time_to_target", "communications_to_target", *words.MAIN]
-    named.sort(key=lambda name: order.index(name) if name in order else len(order))
-    means = [("summary", name, _label(name), f"{name}_") for name in named]
-    ratios = [
-        ("speedup", name, text, "" if name == "speedup" else f"{name}_")
-        for name, text in (_RATIOS.items() if len(frames.get("speedup", ())) else ())
-    ]
+    named = [name for name in map(str, summary) if f"{name}_low" in summary]
+    named = [name for name in named if summary[name].notna().any()]
+    costs = ("time_to_target", "communications_to_target")
+    found = [("summary", name, label_of(name)) for name in by_importance(named, costs)]
+    if "speedup" in frames:
+        found = [("speedup", name, text) for name, text in _RATIOS.items()] + found
     return [
         {
             "table": table,
             "name": name,
             "label": text,
-            "low": f"{before}low",
-            "high": f"{before}high",
+            "low": "low" if name == "speedup" else f"{name}_low",
+            "high": "high" if name == "speedup" else f"{name}_high",
             "ratio": table == "speedup",
         }
-        for table, name, text, before in (*ratios, *means)
+        for table, name, text in found
     ]
 
 
-def _label(name: str) -> str:
-    if name in METRICS:
-        return METRICS[name].label.replace("\n", " ")
-    return {"time_to_target": "time to target (s)", "simulated_time": "simulated time (s)"}.get(
-        name, name.replace("_", " ")
-    )
-
-
 def _curves(
-    table: pd.DataFrame | None, axes: dict[str, list[Any]], runs: pd.DataFrame, share: int
+    sweep: Sweep, axes: dict[str, list[Any]], share: int
 ) -> tuple[dict[str, Any] | None, list[str]]:
     """A curve for each combination and axis: the mean of each metric and its interval."""
-    if table is None or table.empty:
+    table, runs = sweep.curves, sweep.runs
+    if table.empty:
         return None, []
     table = table[table["axis"] != "bytes"]  # the page's charts are of time and communications
-    metrics = [str(name) for name in table if f"{name}_low" in table]
-    wanted = [*runs["target"].dropna().unique(), *words.MAIN] if "target" in runs else words.MAIN
-    order = {name: number for number, name in reversed(list(enumerate(wanted)))}
-    metrics.sort(key=lambda name: order.get(name, len(order)))
+    targets = runs["target"].dropna().unique() if "target" in runs else ()
+    named = (name for name in map(str, table) if f"{name}_low" in table)
+    metrics = by_importance(named, targets)
     groups = table.groupby([*axes, "axis"], sort=False)
     longest = int(groups.size().max())
     # Points in between go first, metrics never.
@@ -209,10 +189,7 @@ def _curves(
     for name, own in groups:
         rows = thinned(len(own), room)
         *values, axis = name
-        places = [
-            int(_codes(pd.Series([value]), axes[key])[0])
-            for key, value in zip(axes, values, strict=True)
-        ]
+        places = [_codes([v], axes[key])[0] for key, v in zip(axes, values, strict=True)]
         shown = {
             metric: [typed(own[f"{metric}{end}"].iloc[rows], "f4") for end in ("", "_low", "_high")]
             for metric in metrics
@@ -220,15 +197,8 @@ def _curves(
         x = typed(own["x"].iloc[rows], "f4")
         found.append({"axis": axis, "codes": places, "x": x, "metrics": shown})
     note = [f"Curves show {room:,} of {longest:,} points."] if room < longest else []
-    labels = [
-        {"kind": name, "label": _label(name), "log": _log(name, table[name])} for name in metrics
-    ]
+    labels = [metric_data(name, table[name]) for name in metrics]
     return {"metrics": labels, "groups": found}, note
-
-
-def _log(name: str, values: pd.Series[Any]) -> bool:
-    grows = name in METRICS and METRICS[name].grows
-    return not grows and name != "staleness" and bool((values > 0).all())
 
 
 def _pages(source: Source, runs: pd.DataFrame, page: Path) -> tuple[list[str | None], str | None]:
@@ -249,9 +219,9 @@ def _pages(source: Source, runs: pd.DataFrame, page: Path) -> tuple[list[str | N
 
 
 # --- words ----------------------------------------------------------------------------------------
-def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str | None) -> Html:
-    seeds = words.count(int(runs["seed"].nunique()), "seed")
-    text = f"A {kind} of {words.count(len(runs), 'run')}, with {seeds} each."
+def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str | None) -> str:
+    seeds = count(int(runs["seed"].nunique()), "seed")
+    text = f"A {kind} of {count(len(runs), 'run')}, with {seeds} each."
     keys = [key for key in axes if key != vary]
     if keys:
         listed = [f"{Look().words(key)} ({', '.join(map(str, axes[key]))})" for key in keys]
@@ -261,32 +231,20 @@ def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str 
     if "target" in runs and runs["target"].notna().any():
         metric = str(runs["target"].dropna().iloc[0])
         reached = int(runs["time_to_target"].notna().sum())
-        text += f" A run ends where {words.label(metric)} reaches its target; {reached:,} did."
-    return safe(text)
+        text += f" A run ends where {MAIN.get(metric, metric)} reaches its target; {reached:,} did."
+    return text
 
 
-def _speedups(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> list[str]:
+def _speedups(table: pd.DataFrame | None, keys: list[str]) -> list[str]:
     """Ratios in words, where there are few, and where in the grid each one is."""
-    table = frames.get("speedup")
     if table is None or len(table) > 4:
         return []
-    given = {
-        key: [among[code] for code in _codes(table[key], among)] for key, among in axes.items()
-    }
     found = []
-    for number, (_, row) in enumerate(table.iterrows()):
-        where = ", ".join(f"{Look().words(key)} {values[number]}" for key, values in given.items())
+    for _, row in table.iterrows():
+        where = ", ".join(f"{Look().words(key)} {shown_value(row[key])}" for key in keys)
         text = f"{speedup_text(row)}; {costs_text(row)}."
         found.append(f"{where}: {text}" if where else text)
     return found
-
-
-def _provenance(source: Source) -> list[tuple[str, str]]:
-    return [
-        ("folder", str(source.folder)),
-        ("hash", source.manifest["hash"]),
-        ("software", source.software),
-    ]
 
 
 def _command(source: Source, runs: pd.DataFrame, vary: str | None) -> str:

@@ -16,7 +16,7 @@ from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.problem import Floats
-from simulator.scenario.availability import OnOff
+from simulator.scenario.network import OnOff
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES
 

@@ -81,9 +81,12 @@ def load_plugins(references: Given) -> Plugins | None:
     """Import plugins and take the kinds that they define; None where there are none."""
     if references is None or isinstance(references, Plugins):
         return references
-    if isinstance(references, str | Path | ModuleType | type):
-        references = [references]
-    given = list(references)
+    alone = isinstance(references, Reference) or not isinstance(references, Iterable)
+    given: list[Any] = [references] if alone else list(references)  # type: ignore[arg-type]
+    for reference in given:
+        if not isinstance(reference, Reference):
+            what = "must be files, modules or their names, or classes"
+            raise SimulatorError(f"plugins: {what} (got {reference!r:.60})")
     if not given:
         return None
     found: dict[str, dict[str, type]] = {family: {} for family in BASES}
@@ -263,7 +266,7 @@ def unpack(files: Iterable[tuple[str, bytes]], references: Iterable[str], folder
 
 
 # --- what classes declare -------------------------------------------------------------------------
-_STARTS = (*Rule.starts, "mp")
+_STARTS = (*Rule.starts, "mp", "private")
 
 
 def _check_declared(thing: type, place: str) -> None:

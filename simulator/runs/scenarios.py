@@ -18,6 +18,7 @@ from typing import Any
 
 import networkx as nx
 import pandas as pd
+from pandas.api.types import is_scalar
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, Plugins, load_plugins, schema_for
@@ -109,11 +110,13 @@ def _is_table(value: Any) -> bool:
 
 def _table(table: pd.DataFrame, key: KeyPath) -> str:
     """CSV with every number exact; an index with a name is a column too."""
-    if any(name is not None for name in table.index.names):
-        both = [name for name in table.index.names if name in table.columns]
-        if both:
-            what = f"both a column and the index are called {both[0]!r}; rename one of them"
-            raise ScenarioError(f"{dotted(key)}: {what}")
+    named = [name for name in table.index.names if name is not None]
+    columns = pd.Index([*named, *table.columns], dtype=object)
+    if not columns.is_unique:
+        what = "columns (an index with a name is one) are called"
+        double = columns[columns.duplicated()][0]
+        raise ScenarioError(f"{dotted(key)}: two {what} {double!r}; rename one of them")
+    if named:
         table = table.reset_index()
     kinds = {name: kind.kind for name, kind in table.dtypes.items()}
     for name in [name for name, kind in kinds.items() if kind == "O"]:
@@ -139,6 +142,9 @@ def _check_names(names: Iterable[Any], key: KeyPath) -> None:
         raise ScenarioError(
             f"{dotted(key)}: the agent {strange[0]!r} has a # or a line break in its name"
         )
+    missing = [name for name in names if is_scalar(name) and pd.isna(name)]
+    if missing:
+        raise ScenarioError(f"{dotted(key)}: {missing[0]!r} is no name of an agent")
     _check_apart(names, dotted(key))
 
 

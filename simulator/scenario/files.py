@@ -11,10 +11,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -23,34 +23,16 @@ from simulator.errors import ScenarioError
 from simulator.scenario.kinds import blaming
 from simulator.scenario.laws import Constant
 from simulator.scenario.mistakes import Mistake, dotted, mistakes, shown
-from simulator.scenario.overrides import apply_overrides, parse_override, plain
+from simulator.scenario.overrides import apply_overrides, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
 from simulator.shipped import found as shipped
-
-__all__ = [
-    "dump_scenario",
-    "json_schema",
-    "parse_override",
-    "read_scenario",
-    "scenario_files",
-    "scenario_hash_payload",
-    "scenario_values",
-]
 
 #: PyYAML reads some 100 kB a second; a scenario has one or two.
 MAX_BYTES = 500_000
 
 
 # --- reading ------------------------------------------------------------------------------------
-def read_source(given: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
-    """The content of a scenario file, or a dictionary, from which many scenarios can be read."""
-    if isinstance(given, Mapping):
-        return Source(None, YamlText(_plain(given), complete=True))
-    path = shipped(Path(given))
-    return Source(path, read_yaml(read_scenario_text(path)))
-
-
 def read_scenario(
     given: str | os.PathLike[str] | Mapping[str, Any] | Source,
     overrides: Mapping[str, Any] | None,
@@ -65,36 +47,28 @@ def read_scenario(
     Raises ScenarioError with one line a mistake.
     """
     source = given if isinstance(given, Source) else read_source(given)
-    path = source.path or Path("scenario")
     values = deepcopy(source.text.value)
     if not source.text.complete:
         raise source.error([])
     if not isinstance(values, dict):
         what = "is empty" if values is None else f"holds {shown(values)}"
-        raise source.error(
-            [Mistake((), f"must be keys and values such as task and stop, but {what}")]
-        )
-    if (other := _of_another_kind(values)) is not None:
-        raise source.error([Mistake((), other)])
+        what = f"must be keys and values such as task and stop, but {what}"
+        raise source.error([Mistake((), what)])
+    if "task" not in values and {"base", "grid"} & values.keys():
+        what = "this is a sweep file, not a scenario: give it to sweep or compare"
+        raise source.error([Mistake((), what)])
     source.overridden, found = apply_overrides(values, overrides or {}, schema.algorithm_keys)
-    values.setdefault("name", _default_name(path))
-    try:
-        with blaming(schema.plugins):
-            scenario = schema.model_validate(values, context={"folder": path.parent})
-    except ValidationError as error:
-        found += mistakes(error, values, source.overridden, schema)
-    if found or source.text.faults:
-        raise source.error(found)
-    return scenario
+    values.setdefault("name", _default_name(source.path or Path("scenario")))
+    with blaming(schema.plugins):
+        return source.checked(schema, values, found)
 
 
-def _of_another_kind(values: dict[str, Any]) -> str | None:
-    """What is wrong with a file that is no scenario, but a sweep file."""
-    if "task" in values:
-        return None
-    if {"base", "grid"} & values.keys():
-        return "this is a sweep file, not a scenario: give it to sweep or compare"
-    return None
+def read_source(given: str | os.PathLike[str] | Mapping[str, Any]) -> Source:
+    """The content of a YAML file, or a dictionary, from which many scenarios can be read."""
+    if isinstance(given, Mapping):
+        return Source(None, YamlText(_plain(given), complete=True))
+    path = shipped(Path(given))
+    return Source(path, read_yaml(read_scenario_text(path)))
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,8 +84,11 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
+Model = TypeVar("Model", bound=BaseModel)
+
+
 class Source:
-    """Where the values of a scenario come from: a place in its file, or an override.
+    """Where values come from: places in a YAML file, or overrides.
 
     Without a file they come from Python, and have no place.
     """
@@ -121,13 +98,25 @@ class Source:
         self.name = None if path is None else _printable(path)
         self.overridden: set[KeyPath] = set()
 
-    def error(self, found: list[Mistake]) -> ScenarioError:
+    def checked(self, model: type[Model], values: Any, found: Sequence[Mistake] = ()) -> Model:
+        """The values, validated; or ScenarioError with these and all other mistakes at once.
+
+        Files that they name are found beside this one.
+        """
+        made, folder = None, (self.path or Path()).parent
+        try:
+            made = model.model_validate(values, context={"folder": folder})
+        except ValidationError as error:
+            found = [*found, *mistakes(error, values, self.overridden, model)]
+        if made is None or found or self.text.faults:
+            raise self.error(found)
+        return made
+
+    def error(self, found: Sequence[Mistake]) -> ScenarioError:
         """All mistakes in the order of the file, then those of overrides."""
-        lines = [
-            (0, fault.position, self._line(fault.position, fault.path, fault.message))
-            for fault in self.text.faults
-        ]
-        faulty = {fault.position for fault in self.text.faults}
+        faults = self.text.faults
+        lines = [(0, at, self._line(at, path, message)) for at, path, message in faults]
+        faulty = {fault.position for fault in faults}
         for mistake in found:
             override = self._override(mistake)
             if override is not None:
@@ -242,18 +231,9 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 def scenario_files(scenario: Scenario) -> list[Path]:
     """The files that a scenario names, each once, in the order of the schema."""
-
-    def walk(value: Any) -> Iterator[Path]:
-        if isinstance(value, Path):
-            yield value
-        elif isinstance(value, BaseModel):
-            for name in type(value).model_fields:
-                yield from walk(getattr(value, name))
-        elif isinstance(value, list):
-            for item in value:
-                yield from walk(item)
-
-    return list(dict.fromkeys(walk(scenario)))
+    found: dict[Path, str] = {}
+    _tree(scenario, lambda path: found.setdefault(path, ""))
+    return list(found)
 
 
 def scenario_hash_payload(scenario: Scenario, file_hashes: Mapping[Path, str]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
@@ -20,8 +20,8 @@ from pydantic import Field, model_validator
 from agents.machinery.code_errors import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
-from simulator.scenario.cells import held_by, numbers, read_cells, read_text, without_comments
 from simulator.scenario.quantities import InputFile
+from simulator.scenario.tables import held_by, numbers, parsed, read_cells, without_comments
 
 Floats = NDArray[np.float64]
 Q = TypeVar("Q")
@@ -292,13 +292,9 @@ class Pareto(Law[Q]):
         return least * _RARE ** (-1 / shape)
 
 
-def read_numbers(path: Path) -> Floats:
+@parsed
+def read_numbers(path: Path, text: str) -> Floats:
     """The numbers ≥ 0 of a file, one a line; blank lines and # comments are left out."""
-    return _numbers_in(path, read_text(path))
-
-
-@lru_cache(maxsize=4)
-def _numbers_in(path: Path, text: str) -> Floats:
     cells = read_cells(path, without_comments(text), header=["number"])["number"]
     if cells.empty:
         raise ScenarioError(f"{path} holds no numbers")

@@ -1,18 +1,25 @@
-"""The blocks ``clock``, ``network`` and ``compute`` of a scenario: who wakes when, and how long
-things take."""
+"""The blocks ``clock``, ``network``, ``compute`` and ``availability`` of a scenario: who wakes
+when, who is off, and how long things take."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import MOST_INDEX, Probability, Strict, report
+from simulator.errors import ScenarioError
 from simulator.scenario.laws import Law
-from simulator.scenario.quantities import BytesPerSecond, PositiveSeconds, Seconds
+from simulator.scenario.quantities import BytesPerSecond, InputFile, PositiveSeconds, Seconds
+from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
 
 
 # Modes and kinds are compared on one scenario: hence keys of time and network that play no part
@@ -176,3 +183,66 @@ class Compute(Strict):
 
     time: Law[Any]
     """How long a solve takes."""
+
+
+# --- availability -------------------------------------------------------------------------------
+class OnOff(Strict):
+    """Agents come and go by themselves: stays of both kinds in turn, stationary from the start."""
+
+    kind: Literal["on_off"] = "on_off"
+    on: Law[Any]
+    off: Law[Any]
+    forget: bool = False
+    """Do agents come back with their data only, without models and copies?"""
+
+    @property
+    def share_on(self) -> float:
+        """The share of time that an agent is on, in the long run."""
+        return self.on.mean_value / (self.on.mean_value + self.off.mean_value)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The rows of a trace: from then on the agent is on or off."""
+
+    #: The agents' names; of each row its line, the place of its agent in the names, time and state.
+    names: list[str]
+    lines: NDArray[np.int64]
+    agents: NDArray[np.int64]
+    times: NDArray[np.float64]
+    on: NDArray[np.bool_]
+
+
+@parsed
+def read_trace(path: Path, text: str) -> Trace:
+    """The rows of a file with the columns agent, time and state."""
+    table = Table(path, "agent", read_cells(path, text))
+    cells, lines = table.cells, table.cells.index.to_numpy()
+    if sorted(cells.columns) != ["agent", "state", "time"]:
+        got = ", ".join(cells.columns)
+        raise ScenarioError(f"{path}:1: the columns must be agent, time and state (got {got})")
+    on = (cells["state"] == "on").to_numpy()
+    table.refuse("state", ~on & (cells["state"] != "off").to_numpy(), "is neither on nor off")
+    table.refuse("agent", (cells["agent"] == "").to_numpy(), "is no name of an agent")
+    agents, names = pd.factorize(cells["agent"])
+    seconds = times(cells["time"].tolist(), lambda row: table.place(row, "time"))
+    order = np.argsort(agents, kind="stable")
+    again = (np.diff(agents[order]) == 0) & (np.diff(seconds[order]) <= 0)
+    if again.any():
+        row, before = min(zip(order[1:][again], order[:-1][again], strict=True))
+        what = f"must be later than agent {names[agents[row]]!r} in line {lines[before]}"
+        raise table.fail(row, "time", what)
+    return Trace(list(names), lines, agents, seconds, on)
+
+
+class Traced(Strict):
+    """Agents come and go as a file says: columns agent, time and state (on or off).
+
+    An agent is on until its first row.
+    """
+
+    kind: Literal["trace"] = "trace"
+    file: Annotated[InputFile, held_by(read_trace)]
+    """The switches: columns agent, time and state, one a row."""
+    forget: bool = False
+    """Do agents come back with their data only, without models and copies?"""

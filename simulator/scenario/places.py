@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
+from agents.parameters import MOST_INDEX, Strict, report
 from simulator.errors import ScenarioError
-from simulator.scenario.cells import held_by, read_text, times
 from simulator.scenario.laws import Constant, Law, Q
 from simulator.scenario.quantities import InputFile, KilometresPerSecond, Seconds
+from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
 
 Floats = NDArray[np.float64]
 #: In kilometres: the mean radius of the earth, and half and a quarter of the way around it.
@@ -22,6 +21,31 @@ EARTH, FARTHEST, FAR = 6371.0, 20015.0, 10007.0
 ONE: Law[Any] = Constant[float](value=1.0)
 
 
+# --- the matrix ---------------------------------------------------------------------------------
+@parsed
+def read_matrix(path: Path, text: str) -> tuple[list[str], Floats]:
+    """Names of sites and times between them; an error names line and cell of what is wrong."""
+    table = Table(path, "site", read_cells(path, text))
+    names, own = table.cells.columns[1:].tolist(), table.cells.iloc[:, 0].tolist()
+    if len(set(names)) != len(names) or not all(names) or not names:
+        raise ScenarioError(f"{path}: the first line must name the sites, each in its own way")
+    for line, given, expected in zip(table.cells.index, own, names, strict=False):
+        if given != expected:
+            what = f"{given!r} where {expected!r} is expected, as in line 1"
+            raise ScenarioError(f"{path}:{line}: {what}")
+    if len(own) != len(names):
+        what = f"{len(own)} rows for {len(names)} columns; it must be square"
+        raise ScenarioError(f"{path}: {what}")
+    rows = [
+        times(cells, lambda column, row=row: table.place(row, names[column]))  # type: ignore[misc]
+        for row, cells in enumerate(table.cells.iloc[:, 1:].to_numpy().tolist())
+    ]
+    matrix = np.array(rows)
+    matrix.flags.writeable = False
+    return names, matrix
+
+
+# --- laws -----------------------------------------------------------------------------------------
 class Column(Law[Q]):
     """Each agent's own value: a column of numbers of the agents' file (task.agents, a CSV file)."""
 
@@ -122,36 +146,6 @@ class ByDistance(Geographic[Q]):
         return float(self.over(FARTHEST)) * self.jitter.rare_value
 
 
-# --- the matrix ---------------------------------------------------------------------------------
-def read_matrix(path: Path) -> tuple[list[str], Floats]:
-    """Names of sites and times between them; an error names line and cell of what is wrong."""
-    return _matrix_in(path, read_text(path))
-
-
-@lru_cache(maxsize=4)
-def _matrix_in(path: Path, text: str) -> tuple[list[str], Floats]:
-    rows = csv.reader(io.StringIO(text), skipinitialspace=True)
-    stripped = ((number, [cell.strip() for cell in cells]) for number, cells in enumerate(rows, 1))
-    lines = [(f"{path}:{number}", cells) for number, cells in stripped if any(cells)]
-    names = lines[0][1][1:] if lines else []
-    if len(set(names)) != len(names) or not all(names) or not names:
-        raise ScenarioError(f"{path}: the first line must name the sites, each in its own way")
-    if len(lines) - 1 != len(names):
-        raise ScenarioError(
-            f"{path}: {len(lines) - 1} rows for {len(names)} columns; it must be square"
-        )
-    matrix = np.empty((len(names), len(names)))
-    for k, (place, cells) in enumerate(lines[1:]):
-        if len(cells) != len(names) + 1:
-            raise ScenarioError(f"{place}: {len(cells) - 1} times; must be {len(names)}")
-        if cells[0] != names[k]:
-            what = f"{cells[0]!r} where {names[k]!r} is expected, as in line 1"
-            raise ScenarioError(f"{place}: {what}")
-        matrix[k] = times(cells[1:], lambda row, place=place: f"{place}: column {names[row]!r}")  # type: ignore[misc]
-    matrix.flags.writeable = False
-    return names, matrix
-
-
 def great_circle(latitude: Floats, longitude: Floats, one: Any, other: Any) -> Floats:
     """Kilometres between agents (haversine), given degrees (n) and the numbers of both ends."""
     north, east = np.radians(latitude), np.radians(longitude)
@@ -160,3 +154,19 @@ def great_circle(latitude: Floats, longitude: Floats, one: Any, other: Any) -> F
         + np.cos(north[one]) * np.cos(north[other]) * np.sin((east[one] - east[other]) / 2) ** 2
     )
     return 2 * EARTH * np.arcsin(np.sqrt(np.minimum(between, 1.0)))
+
+
+# --- sites --------------------------------------------------------------------------------------
+class Sites(Strict):
+    """Where agents are: as a column of the agents' file says, or at random."""
+
+    column: str | None = None
+    """A column of task.agents, a CSV file, with the name of each agent's site."""
+    random: Annotated[int, Field(ge=1, le=MOST_INDEX)] | None = None
+    """So many sites, to which agents are assigned at random."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.column is None) == (self.random is None):
+            report([("column", "give column or random, and not both")])
+        return self

@@ -18,12 +18,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 
 from agents.parameters import Positive, Strict, report
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
-from simulator.scenario.availability import Availability, OnOff, Sites, Traced
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
-from simulator.scenario.network import Clock, Compute, Network, Partition
-from simulator.scenario.places import ByDistance, BySite, Column
+from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
+from simulator.scenario.places import ByDistance, BySite, Column, Sites
 from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,
@@ -60,7 +59,7 @@ class Scenario(Strict):
     clock: Clock
     network: Network
     compute: Compute
-    availability: Availability | None = None
+    availability: OnOff | Traced | None = None
     sites: Sites | None = None
     """Where the agents are."""
     stop: Stop

@@ -10,15 +10,15 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 #: Keys and list indices from the top of the file down to a value.
 KeyPath = tuple[str | int, ...]
 
-#: PyYAML may have been built without its compiled part.
-_FAST: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+#: PyYAML may have been built without its compiled part, which is ten times as fast.
+_FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_DEPTH = 50
 #: Python refuses to convert longer ones, since that takes quadratic time.
 MAX_DIGITS = 4300
@@ -32,17 +32,15 @@ _WORDS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+#: Control characters, and halves of surrogate pairs, which no file can hold.
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class _Unreadable:
+    """Stands for a value with a fault: no schema accepts it."""
+
     def __repr__(self) -> str:
         return "unreadable"
-
-
-#: Stands for a value with a fault: no schema accepts it.
-UNREADABLE: Final = _Unreadable()
-#: Control characters, and halves of surrogate pairs, which no file can hold.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Position(NamedTuple):
@@ -72,7 +70,7 @@ class YamlText:
     value: Any = None
     keys: dict[KeyPath, Position] = field(default_factory=dict)
     values: dict[KeyPath, Position] = field(default_factory=dict)
-    #: Values with a fault are ``UNREADABLE``, or left out, in ``value``.
+    #: Values with a fault are unreadable, or left out, in ``value``.
     faults: list[Fault] = field(default_factory=list)
     #: False where reading had to stop, so that ``value`` means nothing.
     complete: bool = False
@@ -82,21 +80,24 @@ def read_yaml(text: str) -> YamlText:
     """Read one YAML document; whatever is wrong with it is in ``faults``, never an exception."""
     read = YamlText()
     try:
-        read.value = _value(_compose(text), (), read)
-        read.complete = True
+        try:
+            _read_document(_FAST(text), read)
+        except (yaml.YAMLError, ValueError, OverflowError):
+            read = YamlText()
+            _read_document(yaml.SafeLoader(text), read)  # it says better what is wrong
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
         what = f"not valid YAML: control character U+{error.character:04X}"
-        read.faults.append(Fault(position, (), what))
+        read.faults = [Fault(position, (), what)]
     except yaml.MarkedYAMLError as error:
         position = Position.of(error.problem_mark or error.context_mark)
         reasons = ", ".join(part for part in (error.context, error.problem) if part)
         valid = "" if isinstance(error, _NotAllowedError) else "not valid YAML: "
-        read.faults.append(Fault(position, (), f"{valid}{reasons}"))
+        read.faults = [Fault(position, (), f"{valid}{reasons}")]
     except (ValueError, OverflowError):  # PyYAML on "\UFFFFFFFF" and on %YAML 1.999…
         message = "not valid YAML: the number of an escape or a directive is out of range"
-        read.faults.append(Fault(Position(1, 1), (), message))
+        read.faults = [Fault(Position(1, 1), (), message)]
     return read
 
 
@@ -107,68 +108,68 @@ class _NotAllowedError(yaml.MarkedYAMLError):
         super().__init__(problem=what, problem_mark=event.start_mark)
 
 
-def _compose(text: str) -> yaml.Node:
-    """The one document of a text.
-
-    PyYAML's compiled reader is ten times as fast, and its own one says better what is wrong.
-    """
-    try:
-        _check_events(text, _FAST)
-        node = yaml.compose(text, Loader=_FAST)
-    except (yaml.YAMLError, ValueError, OverflowError):
-        _check_events(text, yaml.SafeLoader)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    assert node is not None
-    return node
+def _read_document(loader: Any, read: YamlText) -> None:
+    """The one document of a text, of which nothing is left over."""
+    loader.get_event()  # the text begins
+    if loader.check_event(yaml.StreamEndEvent):
+        raise _NotAllowedError(loader.peek_event(), "must be a scenario, but is empty")
+    loader.get_event()
+    read.value = _value(loader, (), read)
+    loader.get_event()
+    if not loader.check_event(yaml.StreamEndEvent):
+        raise _NotAllowedError(loader.peek_event(), "must be a single YAML document")
+    read.complete = True
 
 
-def _check_events(text: str, loader: type[Any]) -> None:
-    """Refuse what scenarios need not, before a bomb of aliases is unfolded or the stack is full."""
-    depth = documents = 0
-    for event in yaml.parse(text, Loader=loader):
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        if depth > MAX_DEPTH + 1:
-            raise _NotAllowedError(event, f"must not be nested in more than {MAX_DEPTH} levels")
-        if documents > 1:
-            raise _NotAllowedError(event, "must be a single YAML document")
-        if anchor := getattr(event, "anchor", None):
-            raise _NotAllowedError(event, f"anchors and aliases are not allowed (got {anchor})")
-        if tag := getattr(event, "tag", None):
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            raise _NotAllowedError(event, f"tags are not allowed (got {shown})")
-    if documents == 0:
-        raise _NotAllowedError(event, "must be a scenario, but is empty")
-
-
-def _value(node: yaml.Node, path: KeyPath, read: YamlText) -> Any:
-    """What a node stands for; places and faults go to ``read``."""
-    position = read.values[path] = Position.of(node.start_mark)
-    if isinstance(node, yaml.SequenceNode):
-        return [_value(item, (*path, k), read) for k, item in enumerate(node.value)]
-    if isinstance(node, yaml.ScalarNode):
+def _value(loader: Any, path: KeyPath, read: YamlText) -> Any:
+    """What begins with the next event; places and faults go to ``read``."""
+    event = loader.get_event()
+    if event.anchor:
+        raise _NotAllowedError(event, f"anchors and aliases are not allowed (got {event.anchor})")
+    if event.tag:
+        tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+        raise _NotAllowedError(event, f"tags are not allowed (got {tag})")
+    position = read.values[path] = Position.of(event.start_mark)
+    if isinstance(event, yaml.ScalarEvent):
         try:
-            check_text(node.value)
-            return node.value if node.style else plain_value(node.value)
+            check_text(event.value)
+            return plain_value(event.value) if event.implicit[0] else event.value
         except ValueError as error:
             read.faults.append(Fault(position, path, str(error)))
-            return UNREADABLE
-    items: dict[str, Any] = {}
-    for key_node, item in node.value:
-        place = Position.of(key_node.start_mark)
-        key = _value(key_node, (*path, "?"), YamlText())
-        if not isinstance(key, str):
-            read.faults.append(Fault(place, path, "a key must be text; put it in quotes"))
-        elif key in items:
-            what = f"duplicate key, first given in line {read.keys[*path, key].line}"
-            read.faults.append(Fault(place, (*path, key), what))
-        else:
-            read.keys[*path, key] = place
-            items[key] = _value(item, (*path, key), read)
+            return _Unreadable()
+    if len(path) > MAX_DEPTH:
+        raise _NotAllowedError(event, f"must not be nested in more than {MAX_DEPTH} levels")
+    if isinstance(event, yaml.MappingStartEvent):
+        return _block(loader, path, read)
+    items: list[Any] = []
+    while not loader.check_event(yaml.SequenceEndEvent):
+        items.append(_value(loader, (*path, len(items)), read))
+    loader.get_event()
     return items
 
 
+def _block(loader: Any, path: KeyPath, read: YamlText) -> dict[str, Any]:
+    """The keys and values up to the end of a block."""
+    items: dict[str, Any] = {}
+    while not loader.check_event(yaml.MappingEndEvent):
+        place = Position.of(loader.peek_event().start_mark)
+        key = _value(loader, (*path, "?"), YamlText())
+        at = (*path, str(key))
+        if not isinstance(key, str):
+            read.faults.append(Fault(place, path, "a key must be text; put it in quotes"))
+        elif key in items:
+            what = f"duplicate key, first given in line {read.keys[at].line}"
+            read.faults.append(Fault(place, at, what))
+        else:
+            read.keys[at] = place
+            items[key] = _value(loader, at, read)
+            continue
+        _value(loader, at, YamlText())  # of no use
+    loader.get_event()
+    return items
+
+
+# --- scalars --------------------------------------------------------------------------------------
 def plain_value(text: str) -> Any:
     """What an unquoted scalar stands for: null, a boolean, a number or else text itself.
 
@@ -180,14 +181,9 @@ def plain_value(text: str) -> Any:
         if len(text) > MAX_DIGITS:
             raise ValueError(f"must be a number of at most {MAX_DIGITS} digits (got {len(text)})")
         return int(text)
-    if _FLOAT.fullmatch(text):
-        value = float(text)
-        if math.isinf(value):
-            raise ValueError(f"must be a finite number (got {text[:40]})")
-        return value
-    if _NOT_FINITE.fullmatch(text):
-        raise ValueError(f"must be a finite number (got {text})")
-    return text
+    if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and math.isinf(float(text))):
+        raise ValueError(f"must be a finite number (got {text[:40]})")
+    return float(text) if _FLOAT.fullmatch(text) else text
 
 
 def check_text(text: str) -> None:

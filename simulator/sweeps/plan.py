@@ -9,10 +9,10 @@ from typing import Any
 
 from simulator.errors import ScenarioError
 from simulator.runs.plugins import Given, load_plugins, schema_for
-from simulator.scenario.availability import Traced
 from simulator.scenario.files import read_scenario, scenario_values
 from simulator.scenario.kinds import kind_of
 from simulator.scenario.mistakes import shown
+from simulator.scenario.network import Traced
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.store.store import digest
@@ -248,6 +248,8 @@ def _placed(line: str, values: dict[str, Any], request: Request) -> str:
         place = request.places.get(f"{key}={label(value)}")
         if place is not None and line.startswith(f"--set {key}: "):
             return f"{place}{line.removeprefix('--set ')}"
+    if line.startswith("--set stop.metric: "):
+        return f"--target {request.target}: {line.removeprefix('--set stop.metric: ')}"
     world = values["world"]
     for key in request.worlds.get(world, {}):
         if line.startswith(f"--set {key}: "):

@@ -243,8 +243,11 @@ def tabled(value: Any) -> Any:
 
 def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
     """Values as a YAML file could have given them: NumPy's numbers become Python's."""
+    if not isinstance(key, str):
+        raise ScenarioError(f"{shown(key)}: not a key; expected one like network.drop")
+    alone = isinstance(values, str | Mapping) or not isinstance(values, Iterable)
     try:
-        return [plain(value) for value in values]
+        return [plain(value) for value in ([values] if alone else values)]
     except (TypeError, ValueError) as error:
         raise ScenarioError(f"--set {key}: {error}") from None
 

@@ -26,6 +26,7 @@ from simulator import (
 )
 from simulator.api.progress import _in_notebook, line
 from simulator.errors import ScenarioError, SimulatorError
+from simulator.sweeps.request import knobs_of
 
 TINY = {
     "name": "tiny",
@@ -126,6 +127,11 @@ def test_what_is_no_scenario():
         ({"vary": ("algorithm.mode", 5)}, "vary: must be a key and its values"),
         ({"tune": 5}, "must be a key with values for each side"),
         ({"grid": 5}, "grid: must be keys with their values (got 5)"),
+        ({"grid": {5: [1]}}, "5: not a key; expected one like network.drop"),
+        ({"vary": (5, [1, 2])}, "5: not a key; expected one like network.drop"),
+        ({"plugins": 5}, "plugins: must be files, modules or their names, or classes (got 5)"),
+        ({"plugins": [5]}, "plugins: must be files, modules or their names, or classes (got 5)"),
+        ({"out": 5}, "out: must be a path (got 5)"),
     ],
 )
 def test_arguments_that_make_no_sense_are_named(how, message, tmp_path):
@@ -139,6 +145,8 @@ def test_paths_that_are_none(tmp_path):
     for load in (Result.load, Sweep.load):
         with pytest.raises(SimulatorError, match=r"folder: must be a path \(got null\)"):
             load(None)
+    with pytest.raises(SimulatorError, match=r"out: must be a path \(got 5\)"):
+        run(TINY, out=5)
     file = tmp_path / "a_file"
     file.write_text("")
     with pytest.raises(SimulatorError, match=r"out: .*a_file is not a folder"):
@@ -151,6 +159,13 @@ def test_one_value_in_a_sweep_is_shared_by_all_runs(tmp_path):
     found = sweep(TINY, {**grid, "graph": nx.cycle_graph(8)}, jobs=1, out=tmp_path, figures=False)
     assert list(found.axes) == ["network.drop"]
     assert found.runs["simulated_time"].tolist() == [3, 3]
+
+
+def test_one_value_to_tune_is_a_list_of_one():
+    assert knobs_of({"sync": {"network.retransmit_after": "1 s"}, "async": {"clock.rate": 5}}) == {
+        "sync": ("network.retransmit_after", ["1 s"]),
+        "async": ("clock.rate", [5]),
+    }
 
 
 def test_frames_and_graphs_read_back_exactly(own):
@@ -235,6 +250,9 @@ def test_figures_are_matplotlibs(own, swept, compared):
         own.plot("x")
     with pytest.raises(SimulatorError, match="--metric accuracy: not measured in this run"):
         own.plot(metric="accuracy")
+    for width in (0, "x"):
+        with pytest.raises(SimulatorError, match="--width: must be 2 to 40 inches"):
+            own.plot(width=width)
 
 
 def test_times_in_tables_are_seconds(swept):

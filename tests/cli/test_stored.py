@@ -15,6 +15,7 @@ from matplotlib import rc_context
 from rich.console import Console
 
 from simulator import Result
+from simulator.cli.sweep_terminal import _interval
 from simulator.cli.terminal import Column, fitted, number
 from simulator.errors import DamagedError
 from simulator.figures.frontier_figures import costs_axes, frontier_line, write_values
@@ -316,3 +317,9 @@ def test_numbers_without_37_digits():
     assert [number(2.3e36), number(-1.5e12), number(12345.6), number(0.0123456)] == [
         *("2.3e36", "-1.5e12", "12,346", "0.01235"),
     ]
+
+
+def test_an_interval_has_the_digits_that_show_its_width():
+    assert _interval(8.84, 2.1234, 37.4) == "8.84 (2.1 … 37)"
+    assert _interval(0.6993, 0.6961, 0.7025) == "0.699 (0.696 … 0.703)"
+    assert _interval(0.6993, np.nan, np.nan) == "0.6993"

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from simulator.conformance import FAILED, examine, subjects_of
-from simulator.conformance.verdicts import OK
+from simulator.conformance.subjects import OK
 from simulator.runs.plugins import BUILT_IN
 from simulator.scenario.kinds import Kinds
 from tests.conftest import MEANS, ROOT, build

@@ -167,7 +167,7 @@ def test_random_sites_and_groups_by_site():
     ("text", "words"),
     [
         ("site,eu,us\neu,1,2\n", "matrix.csv: 1 rows for 2 columns; it must be square"),
-        ("site,eu,us\neu,1,2\nus,1\n", "matrix.csv:3: 1 times; must be 2"),
+        ("site,eu,us\neu,1,2\nus,1\n", "matrix.csv:3: 2 cells in a line; 3 are expected"),
         ("site,eu,us\neu,1,-2\nus,1,2\n", "matrix.csv:2: column 'us': '-2' is not a time"),
         ("site,eu,us\neu,1,2\nus,nan,2\n", "matrix.csv:3: column 'eu': 'nan' is not a time"),
         ("site,eu,us\nus,1,2\neu,1,2\n", "matrix.csv:2: 'us' where 'eu' is expected"),

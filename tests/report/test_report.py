@@ -13,20 +13,14 @@ from PIL import Image
 
 from simulator import compare, sweep
 from simulator.engines.setup import prepare
-from simulator.report import animation, network_view
+from simulator.figures import agent_layout
+from simulator.figures.agent_layout import arrange, reach
+from simulator.report import animation
 from simulator.report import page as page_module
-from simulator.report.event_story import (
-    _EDGES,
-    ARRIVED,
-    LOST,
-    Messages,
-    age_law,
-    read_batches,
-    tell,
-)
-from simulator.report.network_view import arrange, colouring, reach_of
+from simulator.report.event_story import _EDGES, ARRIVED, LOST, Messages, age_law, tell
 from simulator.report.page import write_page
 from simulator.report.parts import squeezed, to_json
+from simulator.report.run_data import colouring
 from simulator.runs.results import save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
@@ -133,9 +127,8 @@ def test_two_bytes_keep_four_digits(rng):
 def test_ages_and_counts_follow_from_the_events(base, overrides):
     result = run(build(base, record={"every": 1.0, "events": True}, **overrides))
     trace, problem = result.trace, result.problem
-    times, end = trace["time"].to_numpy(), float(trace["time"].iloc[-1])
-    protocol = result.scenario.algorithm.rule.protocol
-    story = tell(read_batches(result.events_file.path), problem, times, end, 0.0, protocol)
+    times = trace["time"].to_numpy()
+    story = tell(result, times, 0.0)
     # The trace's staleness is the mean over links, the story's one over an agent's links.
     links = np.diff(problem.W.indptr)
     mean = story.mean_ages @ links / links.sum()
@@ -149,20 +142,20 @@ def test_ages_and_counts_follow_from_the_events(base, overrides):
 
 def test_delays_and_messages_follow_from_the_events(evil):
     _, result = evil
-    story = tell(read_batches(result.events_file.path), result.problem, np.zeros(1), 15.0, 5.0)
+    story = tell(result, np.zeros(1), 5.0)
     events = result.events
     sent = events[events["kind"] == "send"].set_index("message")["time"]
     arrived = events[events["kind"] == "deliver"].set_index("message")["time"]
     assert story.delays.mean == pytest.approx((arrived - sent).mean())
     later = sent[sent >= 5.0]
-    assert [row[0] for row in story.messages.rows] == later.tolist()
+    rows = story.messages.rows.set_index("message")
+    assert rows["time"].tolist() == later.tolist()
     lost = set(events.loc[events["kind"] == "drop", "message"])
-    for number in later.index:
-        fate = story.messages.fates.get(number)
+    for number, row in rows.iterrows():
         if number in arrived.index:
-            assert fate == (ARRIVED, arrived[number])
+            assert (row["fate"], row["until"]) == (ARRIVED, arrived[number])
         else:
-            assert fate is None or (fate[0] == LOST and number in lost)
+            assert (row["fate"] == LOST) == (number in lost)
 
 
 def test_a_window_holds_so_many_events_however_they_come():
@@ -179,9 +172,9 @@ def test_a_window_holds_so_many_events_however_they_come():
     }
     messages = Messages(start=100.0)
     for start in range(0, n, 7_000):
-        messages.take({name: values[start : start + 7_000] for name, values in table.items()})
+        messages.take(pd.DataFrame(table)[start : start + 7_000])
     assert messages.events == len(messages.rows) == 20_000
-    assert messages.rows[0][0] == 100.0
+    assert messages.rows["time"].iloc[0] == 100.0
     assert messages.end == 100.0 + 19_999 / 10
 
 
@@ -209,12 +202,11 @@ def test_layouts(monkeypatch):
     spring = arrange(bare, 10**6)
     assert "springs" in spring.how
     assert len(spring.links) == means.W.nnz // 2
-    monkeypatch.setattr(network_view, "_SPRING", 5)
+    monkeypatch.setattr(agent_layout, "_SPRING", 5)
     ring = problem_of(build(MEANS, task__agents=40, graph={"kind": "knn", "k": 8}))
     ring = type(ring)(**{**vars(ring), "vectors": None, "targets": None})
     assert "spectral" in arrange(ring, 10**6).how
-    monkeypatch.setattr(network_view, "MOST_AGENTS", 5)
-    few = arrange(means, 3)
+    few = arrange(means, 3, 5)
     assert len(few.agents) == len(few.places) <= 5
     assert len(few.links) == 3
     assert few.notes == (
@@ -227,9 +219,9 @@ def test_layouts(monkeypatch):
 
 def test_a_few_odd_values_do_not_take_all_the_colours(rng):
     values = rng.normal(size=(5, 1000))
-    usual = reach_of(values)
+    usual = reach(values)
     values[:, :20] *= 1000
-    assert reach_of(values) < 1.5 * usual
+    assert reach(values) < 1.5 * usual
     errors = np.abs(values)
     found = colouring("distance", "", np.arange(5.0), errors, log=True)
     assert found["high"] < 5

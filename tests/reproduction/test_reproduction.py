@@ -17,6 +17,7 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from scipy import stats
 
 from reproduction import reproduce as reproducing
@@ -36,13 +37,12 @@ from reproduction.closed_forms import (
     mean_errors,
     propagated,
 )
-from reproduction.experiment import Paper
-from reproduction.mean_estimation import Moons, sides, wins
-from reproduction.measuring import geometric, reached
+from reproduction.mean_estimation import fig1, sides, wins
+from reproduction.measuring import geometric, reached, slope
 from reproduction.page import write_page
+from reproduction.paper import Paper
 from reproduction.problems import moons, separators
 from reproduction.reproduce import IDS, expand, reproduce
-from reproduction.scalability import slope
 from reproduction.sizes import FULL, QUICK
 from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
@@ -163,11 +163,9 @@ def test_choices_can_be_validated_alone(tmp_path: Path):
         commands.main(["validate", "--choices", str(wrong)], standalone_mode=False)
 
 
-def test_the_schema_file_is_current_and_accepts_the_choices():
-    printed = CliRunner().invoke(commands, ["schema"]).output
-    file = CHOICES.with_name("choices.schema.json")
-    assert printed == file.read_text(), "run: python -m reproduction schema > reproduction/…"
-    schema, values = json.loads(printed), yaml.safe_load(CHOICES.read_text())
+def test_the_schema_accepts_the_choices():
+    schema = json.loads(CliRunner().invoke(commands, ["schema"]).output)
+    values = yaml.safe_load(CHOICES.read_text())
     jsonschema.Draft202012Validator(schema).validate(values)
     assert not jsonschema.Draft202012Validator(schema).is_valid({**values, "grdi": {}})
 
@@ -329,15 +327,13 @@ def test_means_make_mp_and_cl_the_same(choices):
 
 def test_figure_1_shows_the_instance_with_the_median_gain(choices, tmp_path: Path):
     paper = Paper(choices, replace(QUICK, mean_instances=5), Store(tmp_path))
-    figure = Moons(paper)
-    for task in figure.groups()[1.0]:
-        task.save(task.job().execute())
+    tables, _ = fig1(paper, Figure())
     with_c, without = sides(choices)
     gains = {}
     for seed in range(5):
         row = mean_errors(moons(choices), [seed], [choices["mean_estimation.alpha"]]).iloc[0]
         gains[row[without] / row[with_c]] = seed
-    assert figure.tables()["fig1"]["seed"][0] == gains[sorted(gains)[2]]
+    assert tables["fig1"]["seed"][0] == gains[sorted(gains)[2]]
 
 
 # --- the whole ----------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ def test_a_node_that_is_no_agent_is_refused():
         ({"agents": ["a", "b", "c\nd"]}, ("task.agents", "line break")),
         ({"graph": nx.path_graph(["a", "b", "b ", "c"])}, ("graph", "'b' and 'b '")),
         ({"graph": nx.path_graph(["1", 1])}, ("graph", "'1' and 1")),
+        ({"agents": ["a", "b", "c", None]}, ("task.agents", "None is no name")),
+        ({"train": ROWS.set_axis(["agent", "agent"], axis=1)}, ("task.train", "two", "'agent'")),
         ({"train": ROWS.set_index(pd.Index([1, 2, 3], name="y"))}, ("task.train", "index", "'y'")),
     ],
 )

@@ -11,8 +11,8 @@ from simulator.errors import ScenarioError
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import (
     dump_scenario,
-    parse_override,
 )
+from simulator.scenario.overrides import parse_override
 from tests.conftest import ROOT
 from tests.scenario.scenario_files import SMALL, errors
 

@@ -15,7 +15,7 @@ from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario import cells
+from simulator.scenario import tables
 from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
@@ -120,7 +120,7 @@ def test_a_group_of_many_agents_is_checked_in_one_pass(write: Any) -> None:
 def test_a_file_of_many_rows_is_read_once(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the check, the run's setup and each question for a mean."""
     parsed = []
-    monkeypatch.setattr(cells, "float", lambda text: parsed.append(text) or float(text), raising=0)
+    monkeypatch.setattr(tables, "float", lambda text: parsed.append(text) or float(text), raising=0)
     write("site,eu,us\neu,1,2\nus,3 s,4\n", "matrix.csv")
     write("agent,time,state\n3,5,off\n3,6 s,on\n", "trace.csv")
     more = "network: {latency: {kind: sites, file: matrix.csv}}\nsites: {random: 2}\n"

@@ -18,10 +18,10 @@ from simulator.runs.scenarios import load_scenario
 from simulator.scenario.files import (
     dump_scenario,
     json_schema,
-    parse_override,
     scenario_files,
     scenario_hash_payload,
 )
+from simulator.scenario.overrides import parse_override
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
 from simulator.sweeps.schema import sweep_schema

@@ -19,9 +19,9 @@ from agents.parameters import report
 from simulator.errors import ScenarioError
 from simulator.problem.generators import generate
 from simulator.problem.graphs.graph import Agents, checked
-from simulator.scenario.cells import listing, read_cells, read_text, without_comments
 from simulator.scenario.kinds import Graph
 from simulator.scenario.quantities import InputFile
+from simulator.scenario.tables import listing, read_cells, read_text, without_comments
 
 
 class GraphFile(Graph):

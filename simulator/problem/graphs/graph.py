@@ -20,8 +20,8 @@ from scipy.sparse.csgraph import connected_components
 from agents.machinery.code_errors import failed
 from agents.parameters import LEAST, MOST
 from simulator.errors import ScenarioError
-from simulator.scenario.cells import listing, numbers
 from simulator.scenario.kinds import Graph
+from simulator.scenario.tables import listing, numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

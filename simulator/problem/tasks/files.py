@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
 
 from agents.losses.loss import Loss
 from agents.losses.quadratic import Quadratic
 from agents.parameters import NonNegative
 from simulator.errors import ScenarioError
-from simulator.problem.tables import (
-    INTERCEPT,
-    Table,
-    has_columns,
-    listed,
-    names_in,
-    one_row_an_agent,
-    only_once,
-    read_table,
-)
+from simulator.problem.problem import DataSets, offsets_of
 from simulator.problem.tasks.task import Material
 from simulator.scenario.kinds import Task
 from simulator.scenario.quantities import InputFile
+from simulator.scenario.tables import Floats, Table, listing, read_table, read_text
+
+#: The name of the feature that is 1 for every point.
+INTERCEPT = "intercept"
 
 
 class Files(Task):
@@ -75,27 +75,23 @@ class Files(Task):
 
     def build(self, rng: Any) -> Material:
         """CSV files whose first line names the columns."""
-        train = read_table(self.train, self.agent)
-        test = None if self.test is None else read_table(self.test, self.agent)
-        tables = [train] if test is None else [train, test]
+        tables = [read_table(file, self.agent) for file in (self.train, self.test) if file]
         about = None
         if self.agents is not None and has_columns(self.agents, self.agent):
             about = read_table(self.agents, self.agent)
             names = only_once(about)
         else:
             names = names_in(tables) if self.agents is None else listed(self.agents)
-        features = self._columns(train)
-        data = train.data_sets(names, features, self.target, intercept=self.intercept)
-        held_out = None
-        if test is not None:
-            held_out = test.data_sets(names, features, self.target, intercept=self.intercept)
+        features = self._columns(tables[0])
+        sets = [data_sets(each, names, features, self.target, self.intercept) for each in tables]
         if self.loss.labels:
             if not features and not self.intercept:
                 raise ScenarioError(
                     f"task.features: the {self.loss.kind} loss needs at least one feature"
                 )
+            what = f"is no label; the {self.loss.kind} loss allows -1 and 1"
             for table in tables:
-                table.require_labels(self.target, self.loss.kind)
+                table.refuse(self.target, np.abs(table.numbers(self.target)) != 1, what)
         vectors = None
         if self.vectors is not None:
             vectors = one_row_an_agent(read_table(self.vectors, self.agent), names, None)
@@ -103,7 +99,8 @@ class Files(Task):
         if self.targets is not None:
             keys = [*features, *([INTERCEPT] if self.intercept else [])]
             targets = one_row_an_agent(read_table(self.targets, self.agent), names, keys)
-        return Material(names, data, held_out, targets, vectors, about)
+        test = sets[1] if len(sets) > 1 else None
+        return Material(names, sets[0], test, targets, vectors, about)
 
     def _columns(self, train: Table) -> list[str]:
         """The features."""
@@ -114,16 +111,99 @@ class Files(Task):
         if columns is None:
             columns = [column for column in train.cells.columns if column not in reserved]
         if self.intercept and INTERCEPT in columns:
-            raise ScenarioError(
-                f"task.intercept: {self.train} has a column {INTERCEPT!r} already; leave one out"
-            )
-        if self.features is None:
-            return columns
-        for k, column in enumerate(self.features):
+            what = f"{self.train} has a column {INTERCEPT!r} already; leave one out"
+            raise ScenarioError(f"task.intercept: {what}")
+        for column in columns:
             if column in reserved:
-                raise ScenarioError(
-                    f"task.features: {column!r} is the agent's or the target's column"
-                )
-            if column in self.features[:k]:
+                what = "is the agent's or the target's column"
+                raise ScenarioError(f"task.features: {column!r} {what}")
+            if columns.count(column) > 1:
                 raise ScenarioError(f"task.features: {column!r} is there twice")
-        return self.features
+        return columns
+
+
+# --- what its files hold --------------------------------------------------------------------------
+def data_sets(
+    table: Table, names: Sequence[str], features: list[str], target: str, intercept: bool
+) -> DataSets:
+    """The rows grouped by agent, in the order of the file; no features: a mean.
+
+    With an intercept every point has one feature more, 1.
+    """
+    table.require(target, "target")
+    for column in features:
+        table.require(column, "features")
+    agents = table.agents(names)
+    order = np.argsort(agents, kind="stable")
+    columns = [table.numbers(column) for column in features]
+    columns += [np.ones(len(order))] if intercept else []
+    X = np.column_stack(columns)[order] if columns else None
+    sizes = np.bincount(agents, minlength=len(names))
+    return DataSets(X, table.numbers(target)[order], offsets_of(sizes))
+
+
+def names_in(tables: list[Table]) -> list[str]:
+    """The agents that have points: as integers in their order if all are, as strings otherwise."""
+    names = pd.unique(pd.concat([table.cells[table.agent] for table in tables])).tolist()
+    try:
+        return sorted(names, key=lambda name: (int(name), name))
+    except ValueError:
+        return sorted(names)
+
+
+def listed(path: Path) -> list[str]:
+    """One agent a line; blank lines and those that begin with # are left out."""
+    seen: dict[str, int] = {}
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        name = line.strip()
+        if not name or name.startswith("#"):
+            continue
+        if name in seen:
+            raise ScenarioError(f"{path}:{number}: agent {name!r} is already in line {seen[name]}")
+        seen[name] = number
+    if not seen:
+        raise ScenarioError(f"{path}: no agents; expected one name a line")
+    return list(seen)
+
+
+def has_columns(path: Path, agent: str) -> bool:
+    """Is a file of agents a table, with several columns or one that is called ``agent``?"""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            titles = [title.strip(' "\n') for title in file.readline().split(",")]
+    except (OSError, UnicodeDecodeError):  # whoever reads it will say so
+        return False
+    return len(titles) > 1 or agent in titles
+
+
+def only_once(table: Table) -> list[str]:
+    """The agents of a table, in its order, each of which has one row."""
+    names = table.cells[table.agent]
+    twice = names.duplicated().to_numpy()
+    table.refuse(table.agent, twice, "is there twice; each agent has one row")
+    return [str(name) for name in names]
+
+
+def one_row_an_agent(table: Table, names: Sequence[str], features: list[str] | None) -> Floats:
+    """Vectors (n, d), or with ``features`` models (n, p) in the order of the features.
+
+    Columns that are called like the features are taken by name, others by their order.
+    """
+    columns = [column for column in table.cells.columns if column != table.agent]
+    if not columns:
+        raise ScenarioError(f"{table.path}: no column of numbers beside {table.agent!r}")
+    if features is not None:
+        if len(columns) != max(len(features), 1):
+            raise ScenarioError(
+                f"{table.path}: {len(columns)} columns of numbers ({listing(columns)}); "
+                f"a model has {max(len(features), 1)}"
+            )
+        if set(columns) == set(features):
+            columns = features
+    agents = table.agents(names)
+    only_once(table)
+    missing = np.setdiff1d(np.arange(len(names)), agents)
+    if len(missing):
+        raise ScenarioError(f"{table.path}: no row for agent {listing(names, missing)}")
+    values = np.column_stack([table.numbers(column) for column in columns])
+    return values[np.argsort(agents)]

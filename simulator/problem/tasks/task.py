@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from agents.parameters import MOST_COUNT, Count, Probability, Strict, report
 from simulator.problem.problem import DataSets
-from simulator.problem.tables import Table
 from simulator.scenario.kinds import one_of
+from simulator.scenario.tables import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Text files that a scenario names: cells with line numbers, numbers and times."""
+"""Text files that a scenario names: tables with line numbers, numbers and times."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from pydantic import AfterValidator, TypeAdapter, ValidationError
 
+from agents.parameters import MOST
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.scenario.quantities import Seconds
@@ -21,6 +24,7 @@ from simulator.scenario.quantities import Seconds
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
+Parsed = TypeVar("Parsed")
 
 
 def listing(names: Sequence[str], which: Ints | None = None, limit: int = 5) -> str:
@@ -53,6 +57,17 @@ def read_text(path: Path) -> str:
         raise ScenarioError(f"{path}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise ScenarioError(f"cannot read {path}: {error.strerror}") from None
+
+
+def parsed(parse: Callable[[Path, str], Parsed]) -> Callable[[Path], Parsed]:
+    """What ``parse(path, text)`` makes of a file, as a function of its path; once for a text."""
+    kept = lru_cache(maxsize=4)(parse)
+
+    @wraps(parse)
+    def read(path: Path) -> Parsed:
+        return kept(path, read_text(path))
+
+    return read
 
 
 def without_comments(text: str) -> str:
@@ -142,3 +157,62 @@ def _seconds(text: str) -> float:
         return _SECONDS.validate_python(text)
     except ValidationError:
         return np.nan
+
+
+# --- tables ---------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Table:
+    """A CSV file as strings; ``cells.index`` holds line numbers."""
+
+    path: Path
+    agent: str
+    cells: pd.DataFrame
+
+    def require(self, column: str, key: str) -> None:
+        """The column exists."""
+        if column not in self.cells.columns:
+            raise ScenarioError(
+                f"{self.path}: no column {column!r} (task.{key}); "
+                f"the columns are {listing(list(self.cells.columns), limit=12)}"
+            )
+
+    def refuse(self, column: str, wrong: NDArray[np.bool_], problem: str) -> None:
+        """Raise for the first of the rows that are wrong, if any are."""
+        if wrong.any():
+            raise self.fail(int(np.argmax(wrong)), column, problem)
+
+    def fail(self, row: int, column: str, problem: str) -> ScenarioError:
+        """An error at a cell."""
+        value = self.cells[column].iloc[row]
+        return ScenarioError(f"{self.place(row, column)}: {value!r} {problem}")
+
+    def place(self, row: int, column: str) -> str:
+        """The name of a cell."""
+        return f"{self.path}:{self.cells.index[row]}: column {column!r}"
+
+    def numbers(self, column: str) -> Floats:
+        """The column's finite numbers."""
+        values = numbers(self.cells[column])
+        self.refuse(column, ~np.isfinite(values), "is not a finite number")
+        too_large = f"is too large; at most {MOST:g} is allowed"
+        self.refuse(column, np.abs(values) > MOST, too_large)
+        return values
+
+    def agents(self, names: Sequence[str]) -> Ints:
+        """The number of each row's agent."""
+        found = pd.Index(names).get_indexer(pd.Index(self.cells[self.agent])).astype(np.int64)
+        self.refuse(self.agent, found < 0, f"is not an agent; the agents are {listing(names)}")
+        return found
+
+
+def read_table(path: Path, agent: str) -> Table:
+    """A CSV file with a column of agents, every row with a name."""
+    table = Table(path, agent, read_cells(path, read_text(path)))
+    repeated = table.cells.columns[table.cells.columns.duplicated()]
+    if len(repeated):
+        raise ScenarioError(f"{path}: two columns are called {repeated[0]!r}")
+    table.require(agent, "agent")
+    if table.cells.empty:
+        raise ScenarioError(f"{path}: no rows below the line of column names")
+    table.refuse(agent, (table.cells[agent] == "").to_numpy(), "is no name of an agent")
+    return table
