@@ -206,12 +206,17 @@ class RunningRule:
         clip, norm = start.clip, start.norm
         return Attached(start.loss, *data, a, b, gradient_steps, clip=clip, norm=norm)
 
+    @property
+    def random(self) -> tuple[int, int]:
+        """The addresses of NumPy's function for the next random number, and of its state."""
+        interface = self._rng.bit_generator.ctypes
+        function = ctypes.cast(interface.next_double, ctypes.c_void_p).value
+        assert function is not None
+        return function, interface.state_address
+
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
-        interface = self._rng.bit_generator.ctypes
-        next_double = ctypes.cast(interface.next_double, ctypes.c_void_p)
-        self.record["stream_function"] = next_double.value
-        self.record["stream_state"] = interface.state_address
+        self.record["stream_function"], self.record["stream_state"] = self.random
         if self.loss is not None:
             prox, gradient, data = self.loss.pointers(self._slopes)
             self.record["loss_prox"], self.record["loss_gradient"] = prox, gradient
