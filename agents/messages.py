@@ -1,10 +1,12 @@
-"""Messages, and what an agent can do and report: the agents' side of the network."""
+"""Messages, and the world that agents send them into: the agents' side of the network in SimPy."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import simpy
 from numpy.typing import NDArray
 
 REQUEST, REPLY, HELLO, ROUND = range(4)
@@ -51,10 +53,12 @@ class Message:
         "answers",
         "edge",
         "kind",
+        "link",
         "number",
         "place",
         "sent_at",
         "sheet",
+        "told",
     )
 
     def __init__(
@@ -76,6 +80,9 @@ class Message:
         self.answers = answers
         #: Its place in the order of sending, which the network gives it.
         self.place = -1
+        #: The receiver's link, which is known once it has arrived; what that one has answered.
+        self.link = edge
+        self.told: Sheet | None = None
         self._first: Message | None = None
         self._arrived = False
 
@@ -95,69 +102,37 @@ class Message:
         (self._first or self)._arrived = value
 
 
-class Steps(Protocol):
-    """The rule at work: its functions, each for one agent."""
+class World:
+    """All agents, and what they can do and report; the engine fills it in.
 
-    def tell(self, i: int, k: int, out: Sheet) -> None:
-        """Write what agent i tells the neighbour on link k."""
+    An agent sees the rest of the world through it only; it measures nothing itself.
+    """
 
-    def absorb(self, i: int, k: int, received: Sheet, sent: Sheet | None) -> None:
-        """Agent i takes in what came from link k."""
-
-    def solve(self, i: int) -> None:
-        """Agent i gets a new model."""
-
-    def introduce(self, i: int, k: int, model: Sheet) -> None:
-        """Agent i takes in a hello."""
-
-    def changed(self, i: int) -> None:
-        """Agent i has a new model without having solved."""
-
-    def say_hello(self, i: int, out: Sheet) -> None:
-        """Write agent i's model."""
-
-
-class World(Protocol):
-    """What an agent can do and report."""
-
-    steps: Steps
+    env: simpy.Environment
+    agents: list[Any]
+    #: The rule at work: tell, absorb, solve, introduce, changed, say_hello, each for one agent.
+    steps: Any
     sheets: Sheets
+    #: Put a message on the network; the same, again and again until it has arrived.
+    send: Callable[[Message], Any]
+    send_surely: Callable[[Message], None]
+    #: A standard exponential; a number that decides whom a tick contacts; one of the stream "rule".
+    gap: Callable[[], float]
+    uniform: Callable[[], float]
+    random: Callable[[], float]
+    #: How long an agent's next solve takes.
+    compute_time: Callable[[int], float]
+    #: The copy at an edge is now of so long ago; an agent turns to a message, which may be stale.
+    refreshed: Callable[[int, float], None]
+    handled: Callable[[Message], None]
+    stale: Callable[[Message], None]
+    #: An agent's clock rang, and found it busy; it has a new model; it has forgotten everything
+    #: but its data; it has finished the current round.
+    ticked: Callable[[int], None]
+    skipped: Callable[[int], None]
+    solved: Callable[[int], None]
+    renew: Callable[[int], None]
+    round_done: Callable[[], None]
 
-    def send(self, message: Message) -> Any:
-        """Put a message on the network."""
-
-    def send_surely(self, message: Message) -> None:
-        """The same, again and again until it has arrived."""
-
-    def gap(self) -> float:
-        """A standard exponential: the time to the next tick of a clock of rate 1."""
-
-    def uniform(self) -> float:
-        """A number in [0, 1) that decides which neighbour is contacted."""
-
-    def compute_time(self, agent: int) -> float:
-        """How long the agent's next solve takes."""
-
-    def refreshed(self, edge: int, sent_at: float) -> None:
-        """The agent's copy of the neighbour at the far end of ``edge`` is now of ``sent_at``."""
-
-    def handled(self, message: Message) -> None:
-        """The agent that got a message turns to it."""
-
-    def stale(self, message: Message) -> None:
-        """A message came too late to be of use."""
-
-    def ticked(self, agent: int) -> None:
-        """The agent's clock rang, and it acts."""
-
-    def skipped(self, agent: int) -> None:
-        """A tick found its agent busy."""
-
-    def solved(self, agent: int) -> None:
-        """The agent has a new model."""
-
-    def renew(self, agent: int) -> None:
-        """The agent has forgotten everything but its data: its model and copies are as at first."""
-
-    def round_done(self) -> None:
-        """The agent has finished the current round."""
+    def __init__(self, **parts: Any):
+        vars(self).update(parts)

@@ -180,7 +180,7 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
 
 @inlined
 def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
-    """out ← a (sub)gradient of L_i at θ, each point's part clipped to L1 norm ``clip`` > 0."""
+    """out ← a (sub)gradient of L_i at θ, each point's part clipped to ``clip`` > 0."""
     low, high = d.offsets[i], d.offsets[i + 1]
     X, y = d.points[low:high], d.targets[low:high]
     predictions, rates = np.empty(len(y)), np.empty(len(y))
@@ -193,8 +193,11 @@ def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
         rate = rates[z]
         if d.clip > 0.0:
             size = 0.0
-            for x in range(d.p):
-                size += abs(X[z, x])
+            if d.norm == 2:
+                size = math.sqrt(dot_row(X, z, X[z]))
+            else:
+                for x in range(d.p):
+                    size += abs(X[z, x])
             size *= abs(rate)
             if size > d.clip:
                 rate *= d.clip / size
@@ -221,10 +224,11 @@ class Attached:
         gradient_steps: int = 0,
         *,
         clip: float = 0.0,
+        norm: int = 1,
     ):
         points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
         given: dict[str, Any] = {"points": points, "targets": y, "offsets": offsets}
-        given |= {"steps": gradient_steps, "clip": clip}
+        given |= {"steps": gradient_steps, "clip": clip, "norm": norm}
         if a is not None and b is not None:
             given |= {"a": a, "b": b}
             given |= (
@@ -287,9 +291,9 @@ class Attached:
 
 
 #: What is the same for all agents: the dimension, gradient steps instead of an exact solution (0:
-#: exact), the least dual variable of a kinked loss as a multiple of b, and the greatest L1 norm of
-#: one point's part of the gradient (0: no limit).
-_NUMBERS: dict[str, type] = {"p": int, "steps": int, "low": float, "clip": float}
+#: exact), the least dual variable of a kinked loss as a multiple of b, the greatest norm of one
+#: point's part of the gradient (0: no limit), and which norm, L1 or L2.
+_NUMBERS: dict[str, type] = {"p": int, "steps": int, "low": float, "clip": float, "norm": int}
 #: The arrays, with their types and axes; those that a loss has no use for are empty.
 _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     # The points of all agents end to end, and their targets; agent i's are those from offsets[i].

@@ -74,7 +74,7 @@ class Start:
     first: Indices
     neighbour: Indices
     W: Floats
-    #: D_ii, c_i and θ_i^sol.
+    #: D_ii, c_i and θ_i^sol; where the start is private, the first private models instead.
     D: Floats
     confidence: Floats
     solitary: Floats
@@ -96,14 +96,15 @@ class Start:
     steps: tuple[Floats, Floats, int] | None = field(default=None, init=False)
     slopes: bool = field(default=False, init=False)
     clip: float = field(default=0.0, init=False)
+    norm: int = field(default=1, init=False)
 
     def proximal(self, a: Floats, b: Floats, gradient_steps: int = 0) -> None:
         """Make ``prox`` available: argmin (a_i/2)‖θ − v‖² + b_i L_i(θ), or a few steps to it."""
         self.steps = a, b, gradient_steps
 
-    def gradients(self, clip: float = 0.0) -> None:
-        """Make ``gradient`` available, each point's clipped to an L1 norm if that is above 0."""
-        self.slopes, self.clip = True, clip
+    def gradients(self, clip: float = 0.0, norm: int = 1) -> None:
+        """Make ``gradient`` available, each point's clipped to an L1 or L2 norm above 0."""
+        self.slopes, self.clip, self.norm = True, clip, norm
 
     def curvatures(self) -> Floats:
         """Lipschitz constants of the gradients of the agents' smooth losses, (n,)."""

@@ -203,14 +203,20 @@ class RunningRule:
             return None
         a, b, gradient_steps = start.steps or (None, None, 0)
         data = design(start.X, start.y), start.y, start.offsets
-        return Attached(start.loss, *data, a, b, gradient_steps, clip=start.clip)
+        clip, norm = start.clip, start.norm
+        return Attached(start.loss, *data, a, b, gradient_steps, clip=clip, norm=norm)
+
+    @property
+    def random(self) -> tuple[int, int]:
+        """The addresses of NumPy's function for the next random number, and of its state."""
+        interface = self._rng.bit_generator.ctypes
+        function = ctypes.cast(interface.next_double, ctypes.c_void_p).value
+        assert function is not None
+        return function, interface.state_address
 
     def _connect(self) -> None:
         """Write the addresses of the loss and of the random numbers into the record."""
-        interface = self._rng.bit_generator.ctypes
-        next_double = ctypes.cast(interface.next_double, ctypes.c_void_p)
-        self.record["stream_function"] = next_double.value
-        self.record["stream_state"] = interface.state_address
+        self.record["stream_function"], self.record["stream_state"] = self.random
         if self.loss is not None:
             prox, gradient, data = self.loss.pointers(self._slopes)
             self.record["loss_prox"], self.record["loss_gradient"] = prox, gradient
@@ -271,6 +277,15 @@ class RunningRule:
         return found
 
     # --- from Python ------------------------------------------------------------------------------
+    def solve(self, i: int) -> None:
+        """Agent i's step, before the run."""
+        if not compiling.JIT:
+            self.plain("solve", i, 0, None, None)
+            return
+        solve = self.functions.address("solve", self._written("solve"))
+        if compiling.call(solve, self.address, i, 0, 0, 0) == compiling.FAILED:
+            raise self.explain("solve", i, 0, None, None, "the start")
+
     def plain(self, name: str, i: int, k: int, a: Floats | None, b: Floats | None) -> None:
         """Call a function as it stands, uncompiled."""
         s, rule = self.state, self.rule

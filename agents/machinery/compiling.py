@@ -27,7 +27,7 @@ import warnings
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -86,11 +86,11 @@ def _internal(function: Callable[..., Any], **options: Any) -> Any:
     return dispatcher
 
 
-def entry(function: Callable[..., Any]) -> Any:
+def entry(function: Callable[..., Any], folder: Path | None = None) -> Any:
     """A compiled function that Python calls; what it compiles to is kept."""
     if not JIT:
         return function
-    with cached_in(folder_of(function)):
+    with cached_in(folder or folder_of(function)):
         return njit(cache=True, boundscheck=CHECKED, **_NO_ADDRESS)(function)
 
 
@@ -316,6 +316,28 @@ def bind(function: Callable[..., Any], label: str, **names: Any) -> Callable[...
     bound = FunctionType(function.__code__, scope, *rest)
     bound.__qualname__ = f"{function.__qualname__}_{label}"
     return bound
+
+
+def bound_for(
+    function: Callable[..., Any], label: str, swap: dict[Any, Any], make: Callable[..., Any]
+) -> Callable[..., Any]:
+    """A function with others in the place of the plain ones that it calls, and of those they call.
+
+    ``swap`` says what takes the place of which; what it does not name is made anew, and added.
+    """
+    names = {}
+    for name in _names_in(function.__code__):
+        thing = function.__globals__.get(name)
+        if isinstance(thing, FunctionType):
+            if thing not in swap:
+                swap[thing] = make(bound_for(thing, label, swap, make))
+            names[name] = swap[thing]
+    return bind(function, label, **names)
+
+
+def _names_in(code: CodeType) -> set[str]:
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_names_in, inner))
 
 
 class CompilationError(CodeError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
 from agents.rule import Rule, Start
+from agents.running import RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
 from simulator.errors import ScenarioError
@@ -49,6 +50,8 @@ class Setup:
     #: The first models (n, p) and copies (edges, p).
     models: Floats
     copies: Floats
+    #: The private models (n, p) that these were made from, where the start is private.
+    released: Floats | None = None
     #: Comings and goings, and partitions, if there are any.
     availability: Availability | None = None
     cuts: Cuts | None = None
@@ -97,7 +100,7 @@ class Setup:
             W=problem.W.data,
             D=problem.D,
             confidence=problem.confidence,
-            solitary=problem.solitary,
+            solitary=problem.solitary if self.released is None else self.released,
             models=models,
             copies=copies,
             loss=problem.loss,
@@ -135,7 +138,7 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         link_factors = fixed if link_factors is None else fixed * link_factors
     models, copies = first_models(scenario, problem, streams.data)
     W = problem.W
-    return Setup(
+    setup = Setup(
         scenario=scenario,
         problem=problem,
         rule=rule,
@@ -153,6 +156,20 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         cuts=cuts(scenario, problem, streams, sites),
         sites=sites,
     )
+    return _warm(setup) if scenario.algorithm.start == "private" else setup
+
+
+def _warm(setup: Setup) -> Setup:
+    """The start private: each agent's first step from zero, smoothed free of charge."""
+    scenario, problem = setup.scenario, setup.problem
+    algorithm: Any = scenario.algorithm.model_copy(update={"start": "zero"})
+    cold = replace(setup, scenario=scenario.model_copy(update={"algorithm": algorithm}))
+    rule = RunningRule(setup.rule, cold.start(), setup.streams.rule)
+    for i in range(problem.n):
+        rule.solve(i)
+    mu = (1 - algorithm.privacy.smoothing) / algorithm.privacy.smoothing
+    models = mp_optimum(problem.W, problem.confidence, rule.models, mu)
+    return replace(setup, models=models, copies=models[setup.neighbour], released=rule.models)
 
 
 def _of_agents(
@@ -201,7 +218,7 @@ def first_models(
     if isinstance(start, NormalStart):
         models = start.scale * rng.standard_normal((problem.n, p))
         return models, start.scale * rng.standard_normal((len(owner), p))
-    if start == "zero":
+    if start in ("zero", "private"):
         return np.zeros((problem.n, p)), np.zeros((len(owner), p))
     if start == "mp" or isinstance(start, PropagatedStart):
         if isinstance(start, PropagatedStart):

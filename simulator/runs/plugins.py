@@ -266,7 +266,7 @@ def unpack(files: Iterable[tuple[str, bytes]], references: Iterable[str], folder
 
 
 # --- what classes declare -------------------------------------------------------------------------
-_STARTS = (*Rule.starts, "mp")
+_STARTS = (*Rule.starts, "mp", "private")
 
 
 def _check_declared(thing: type, place: str) -> None:

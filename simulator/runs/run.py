@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES, percentage
 from simulator.scenario.tables import listing
 from simulator.seeds import Streams
+from simulator.shipped import install
 from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
 from simulator.theory.metrics import Followed, Target, View
 from simulator.theory.objectives import consensus_model
@@ -84,6 +86,7 @@ def _blas() -> ThreadpoolController:
 def _run(scenario: Scenario, progress: Progress | None) -> Result:
     if scenario.record.events:
         require_pyarrow()
+    _require_accountant(scenario)
     rule = scenario.algorithm.rule
     streams = Streams(scenario.seed, scenario.problem_seed)
     problem = build_problem(scenario, streams)
@@ -129,6 +132,16 @@ def _run(scenario: Scenario, progress: Progress | None) -> Result:
         events=events,
         keeper=keeper,
     )
+
+
+def _require_accountant(scenario: Scenario) -> None:
+    """Raise unless what the agents of a private run spend can be known here."""
+    privacy = getattr(scenario.algorithm, "privacy", None)
+    if privacy is not None and privacy.is_exact and find_spec("dp_accounting") is None:
+        raise SimulatorError(
+            "algorithm.privacy.accountant: exact needs dp-accounting, which is not installed: "
+            f"{install('privacy')}"
+        )
 
 
 @contextmanager

@@ -70,6 +70,10 @@ def _stop_problems(scenario: Scenario) -> Problems:
     stop, algorithm = scenario.stop, scenario.algorithm
     if stop.metric is None:
         return []
+    if getattr(algorithm, "privacy", None) is not None:
+        what = "with privacy the end of a run must not depend on what the data say"
+        instead = "give stop.time or stop.communications instead, and compare with --target none"
+        return [("stop.metric", f"{what}; {instead}")]
     if isinstance(algorithm, Baseline):
         allowed = [kind for kind, metric in stop.known.items() if metric.of_baselines]
         if stop.metric not in allowed:

@@ -248,6 +248,8 @@ def _placed(line: str, values: dict[str, Any], request: Request) -> str:
         place = request.places.get(f"{key}={label(value)}")
         if place is not None and line.startswith(f"--set {key}: "):
             return f"{place}{line.removeprefix('--set ')}"
+    if line.startswith("--set stop.metric: "):
+        return f"--target {request.target}: {line.removeprefix('--set stop.metric: ')}"
     world = values["world"]
     for key in request.worlds.get(world, {}):
         if line.startswith(f"--set {key}: "):

@@ -19,12 +19,15 @@ from tests.conftest import LINEAR, MEANS, ROOT, build
 COUNTS = list(result.COUNTS)
 #: Runs that pass through all parts of an agent's life; ``build`` of the base named first.
 NETWORK = {"latency": {"kind": "exponential", "mean": 0.3}, "drop": 0.2, "bandwidth": 2000.0}
+PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 3, "clip": 0.5, "noise": "gaussian"}
+PRIVATE = {"kind": "cd", "mu": 0.4, "start": "private", "privacy": PRIVACY}
 RUNS = {
     "mp": ("MEANS", {"network": NETWORK, "compute": {"time": 0.1}, "stop": {"time": 10}}),
     "hello": ("MEANS", {"algorithm__start": "hello", "network": NETWORK, "stop": {"time": 5}}),
     "admm": ("LINEAR", {"network": NETWORK, "stop": {"time": 5}}),
     "rounds": ("LINEAR", {"algorithm__mode": "sync", "network": NETWORK, "stop": {"time": 5}}),
     "newton": ("LINEAR", {"task__loss": "logistic", "stop": {"time": 2}}),
+    "private": ("LINEAR", {"task__loss": "logistic", "algorithm": PRIVATE, "stop": {"time": 9}}),
     "quadratic": ("LINEAR", {"task__loss": "quadratic", "stop": {"time": 2}}),
     "absolute": ("LINEAR", {"task__loss": "absolute", "stop": {"time": 2}}),
 }

@@ -1,4 +1,4 @@
-"""The rules of the field: their optima, their conditions, and what privacy costs and hides."""
+"""The rules of the field: their optima and their conditions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from agents.privacy import bounds, per_update
 from agents.rule import AVERAGE, Rule
 from agents.running import RuleError, RunningRule
 from simulator.engines.setup import prepare
@@ -275,136 +274,3 @@ def test_a_plugin_may_average():
     RunningRule(Mixing, setup.start(), setup.streams.rule)
     with pytest.raises(RuleError, match=r"absorb failed .* it changes another agent's model"):
         RunningRule(Meddling, setup.start(), setup.streams.rule)
-
-
-# --- privacy ------------------------------------------------------------------------------------
-PRIVACY = {"epsilon": 1.0, "delta": 1e-4, "updates": 8, "clip": 0.5, "radius": 0.8}
-
-
-def private(**changes):
-    algorithm = {"kind": "cd", "mu": 0.4, "start": "zero", "privacy": {**PRIVACY, **changes}}
-    return build(LINEAR, task__loss="logistic", algorithm=algorithm, stop={"time": 30}, seed=1)
-
-
-@pytest.fixture
-def at_work():
-    """The rule as a run starts with it, for calls as plain Python."""
-    scenario = private()
-    streams = Streams(scenario.seed)
-    setup = prepare(scenario, problem_of(scenario), streams, scenario.algorithm.rule)
-    return RunningRule(setup.rule, setup.start(), streams.rule)
-
-
-def test_the_three_bounds():
-    """Kairouz, Oh and Viswanath, theorem 3.5, written out for unequal ε_t."""
-    steps, delta = [0.3] * 7, 1e-5
-    S = sum((math.exp(e) - 1) * e / (math.exp(e) + 1) for e in steps)
-    squares = sum(e**2 for e in steps)
-    assert bounds(0.3, 7, delta) == pytest.approx(
-        (
-            sum(steps),
-            S + math.sqrt(2 * squares * math.log(1 / delta)),
-            S + math.sqrt(2 * squares * math.log(math.e + math.sqrt(squares) / delta)),
-        )
-    )
-    assert bounds(0.3, 0, delta) == (0, 0, 0)
-    assert min(bounds(0.3, 7, 0.0)) == pytest.approx(2.1)
-
-
-@pytest.mark.parametrize("updates", [1, 10, 1000])
-@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
-@pytest.mark.parametrize("budget", [0.05, 1.0, 20.0])
-def test_the_largest_step_within_the_budget(budget, delta, updates):
-    step = per_update(budget, updates, delta)
-    assert min(bounds(step, updates, delta)) <= budget * (1 + 1e-12)
-    assert min(bounds(step * (1 + 1e-9), updates, delta)) > budget * (1 - 1e-12)
-    assert step >= budget / updates
-
-
-def test_the_sensitivity_is_at_most_twice_the_clip(at_work, rng):
-    """The L1 norm, when any one point of an agent is replaced by the worst there is; and it is
-    reached: a smaller scale would not hide the point."""
-    s, G = at_work.state, PRIVACY["clip"]
-    data, i = s.loss.data, int(np.argmax(np.diff(s.loss.data.offsets)))
-    row, before, after = int(data.offsets[i]), np.empty(s.p), np.empty(s.p)
-    assert np.linalg.norm(data.points, axis=1).max() <= PRIVACY["radius"] * (1 + 1e-12)
-    kept, worst = data.points[row].copy(), 0.0
-    for _ in range(300):
-        theta = rng.normal(size=s.p) * 10 ** rng.uniform(-2, 2)
-        x = rng.normal(size=s.p)
-        x *= PRIVACY["radius"] / np.linalg.norm(x)
-        changes = []
-        for point in (x, -x):
-            data.points[row] = point
-            s.loss.gradient_of(i, theta, before)
-            data.points[row] = -point
-            s.loss.gradient_of(i, theta, after)
-            changes.append(np.abs(before - after).sum())
-        worst = max(worst, *changes)
-    data.points[row] = kept
-    assert 1.98 * G < worst <= 2 * G * (1 + 1e-12)
-    own = np.diff(data.offsets)
-    np.testing.assert_allclose(
-        s.noise, np.where(own > 0, 2 * G / per_update(1.0, 8, 1e-4), 0.0), rtol=1e-12
-    )
-    np.testing.assert_allclose(s.a, 1 / (1 + 0.2 * 0.25 * own * 0.8**2), rtol=1e-12)
-
-
-def test_nothing_is_drawn_or_looked_at_after_the_budget(at_work):
-    i = int(np.argmax(np.diff(at_work.loss.data.offsets)))
-    drawn, looked = [], []
-
-    class Stream:
-        def random(self):
-            drawn.append(1)
-            return 0.3
-
-    class Loss:
-        def gradient_of(self, i, theta, out):
-            looked.append(1)
-            out[:] = 0.0
-
-    at_work.state = at_work.state._replace(stream=Stream(), loss=Loss())
-    models = []
-    for _ in range(12):
-        at_work.plain("solve", i, 0, None, None)
-        models.append(at_work.models[i].copy())
-    assert (len(looked), len(drawn)) == (8, 8 * at_work.state.p)
-    assert not np.array_equal(models[6], models[7])
-    assert all(np.array_equal(model, models[7]) for model in models[8:])
-
-
-def test_the_noise_is_laplace(at_work):
-    """−b sign(u) log(1 − 2|u|), u = 0 too, through the model: θ' = θ + a (… − (μ/2) η − θ)."""
-    s, i = at_work.state, int(np.argmax(np.diff(at_work.loss.data.offsets)))
-    values = iter([0.0, 0.75, 0.1, 0.5])
-
-    class Stream:
-        def random(self):
-            return next(values)
-
-    class Loss:
-        def gradient_of(self, i, theta, out):
-            out[:] = 0.0
-
-    at_work.state = s._replace(stream=Stream(), loss=Loss())
-    s.models[i], s.v[i], s.left[i] = 0.0, 0.0, 1
-    at_work.plain("solve", i, 0, None, None)
-    eta = -s.models[i] / (s.a[i] * s.mu / 2)
-    scale = s.noise[i]
-    assert eta[1:] == pytest.approx([scale * math.log(2), -scale * math.log(5)])
-    assert -40 * scale < eta[0] < -30 * scale
-
-
-def test_what_is_spent_is_in_the_table():
-    result = run(private())
-    points = result.agents["points"].to_numpy()
-    assert (points == 0).any()
-    assert (result.agents["epsilon"][points == 0] == 0).all()
-    assert result.agents["epsilon"][points > 0].to_numpy() == pytest.approx(1.0, rel=1e-9)
-    few = run(build(private().model_dump(), stop={"time": 0.5}))
-    step = per_update(1.0, 8, 1e-4)
-    allowed = [min(bounds(step, k, 1e-4)) for k in range(9)]
-    assert all(np.min(np.abs(np.array(allowed) - e)) < 1e-12 for e in few.agents["epsilon"])
-    assert few.agents["epsilon"].max() < 1
-    assert "epsilon" not in run(build(LINEAR, stop={"time": 1})).agents

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.stats import norm
 
 from tests import oracles
 
@@ -27,7 +28,7 @@ def first_models(problem, algorithm, rng):
         return own, own
     if start == "known":
         return own | {(i, j): solitary[j] for i, j in links}, own
-    if start == "zero":
+    if start in ("zero", "private"):
         zero = {link: np.zeros(p) for link in own}
         return zero, zero
     if getattr(start, "kind", None) == "normal":
@@ -36,16 +37,16 @@ def first_models(problem, algorithm, rng):
         drawn |= {link: start.scale * copy for link, copy in zip(links, copies, strict=True)}
         return drawn, drawn
     alpha = 1 / (1 + algorithm.trade_off) if start == "mp" else start.alpha
-    optimum = propagated(problem, alpha)
+    optimum = propagated(problem, alpha, problem.solitary)
     return {(i, j): optimum[j] for i, j in own}, own
 
 
-def propagated(problem, alpha):
+def propagated(problem, alpha, solitary):
     """The fixed point of equation 6."""
     W, c = problem.W.toarray(), problem.confidence[:, None]
     P = W / np.maximum(W.sum(axis=1, keepdims=True), 1e-300)
     own, weight = (1 - alpha) * c, alpha + (1 - alpha) * c
-    return np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * problem.solitary)
+    return np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * solitary)
 
 
 class Copies:
@@ -83,6 +84,11 @@ class Copies:
         """Σ_j (W_ij / D_ii) Θ̃_i^j."""
         return sum(self.W[i, j] / self.W[i].sum() * self.Theta[i, j] for j in self.N[i])
 
+    def smoothed(self, i, alpha, solitary):
+        """Equation 6."""
+        own = (1 - alpha) * self.problem.confidence[i]
+        return (alpha * self.mean(i) + own * solitary) / (alpha + own)
+
     def data(self, i):
         X, y = self.problem.data[i]
         return np.ones((len(y), 1)) if X is None else X, y
@@ -104,9 +110,8 @@ class Propagation(Copies):
     """mp, equation 6."""
 
     def solve(self, i):
-        alpha, c = 1 / (1 + self.algorithm.trade_off), self.problem.confidence[i]
-        own = (1 - alpha) * c * self.problem.solitary[i]
-        self.Theta[i, i] = (alpha * self.mean(i) + own) / (alpha + (1 - alpha) * c)
+        alpha = 1 / (1 + self.algorithm.trade_off)
+        self.Theta[i, i] = self.smoothed(i, alpha, self.problem.solitary[i])
 
 
 class Relaxation(Copies):
@@ -123,7 +128,7 @@ class Descent(Copies):
     """cd: (1 − a) θ + a (v − (μ/2) ∇), where ∇ and ℓ are those of L_i + r‖θ‖².
 
     With privacy, points are scaled, their gradients clipped, and noise is added as long as the
-    budget lasts.
+    budget lasts; then the last private model is smoothed, or kept.
     """
 
     protocol = "tell"
@@ -131,22 +136,37 @@ class Descent(Copies):
     def __init__(self, *args):
         super().__init__(*args)
         self.privacy = self.algorithm.privacy
-        if self.privacy is not None:
-            self.left = [self.privacy.updates] * self.problem.n
-            self.scale = 2 * self.privacy.clip / self._per_update()
+        if self.privacy is None:
+            return
+        self.left = [self.privacy.updates] * self.problem.n
+        self.scale = 2 * self.privacy.clip / self._per_update()
+        self.private = {}
+        if self.algorithm.start == "private":
+            for i in range(self.problem.n):
+                self.solve(i)
+            first = propagated(self.problem, self.privacy.smoothing, self.models())
+            self.Theta = {(i, j): first[j] for i, j in self.Theta}
 
     def _per_update(self):
-        """The largest ε_t of which so many spend at most ε, by the least of three bounds."""
-        k, delta = self.privacy.updates, self.privacy.delta
+        """The largest ε_t or μ_t of which so many spend at most ε."""
+        k, delta, epsilon = self.privacy.updates, self.privacy.delta, self.privacy.epsilon
 
         def spent(e):
+            """The least of three bounds."""
             S, squares = k * e * (math.exp(e) - 1) / (math.exp(e) + 1), k * e * e
             if delta == 0:
                 return k * e
             logs = math.log(1 / delta), math.log(math.e + math.sqrt(squares) / delta)
             return min(k * e, *(S + math.sqrt(2 * squares * log) for log in logs))
 
-        epsilon = self.privacy.epsilon
+        def excess(sigma):
+            """P(loss > ε) − e^ε Q(loss > ε) − δ of two normal laws, 1 apart."""
+            point = 0.5 - epsilon * sigma**2
+            P, Q = norm.cdf(point / sigma), norm.cdf((point - 1) / sigma)
+            return P - math.exp(epsilon) * Q - delta
+
+        if self.privacy.noise == "gaussian":
+            return 1 / brentq(excess, 0.01, 1e4, xtol=1e-15, rtol=1e-14) / math.sqrt(k)
         return brentq(lambda e: spent(e) - epsilon, epsilon / k / 2, 2 * epsilon, rtol=1e-15)
 
     def data(self, i):
@@ -156,27 +176,39 @@ class Descent(Copies):
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
         return X * np.minimum(1, self.privacy.radius / np.maximum(lengths, 1e-300)), y
 
+    def noise(self, p):
+        """Of the given law, by formulas of uniform numbers."""
+        if self.privacy.noise == "gaussian":
+            u, w = self.rng.random((p, 2)).T
+            return self.scale * np.sqrt(-2 * np.log(1 - u)) * np.cos(2 * np.pi * w)
+        u = self.rng.random(p) - 0.5
+        return -self.scale * np.sign(u) * np.log(1 - 2 * np.abs(u))
+
     def solve(self, i):
         mu, ridge = self.algorithm.trade_off, self.algorithm.ridge
         (X, y), theta = self.data(i), self.model(i)
         bend = {"quadratic": 2.0, "logistic": 0.25}[self.problem.loss.kind]
-        slopes = self.slopes(i, theta)
+        slopes, hidden = self.slopes(i, theta), self.privacy is not None and len(y)
+        if hidden and not self.left[i]:
+            if self.privacy.after == "smooth":
+                self.Theta[i, i] = self.smoothed(i, self.privacy.smoothing, self.private[i])
+            return
         if self.privacy is None:
             ell, gradient = bend * np.linalg.eigvalsh(X.T @ X).max(initial=0.0), slopes.sum(axis=0)
         else:
             ell = bend * len(y) * self.privacy.radius**2
-            lengths = np.abs(slopes).sum(axis=1, keepdims=True)
+            order = 1 if self.privacy.noise == "laplace" else 2
+            lengths = np.linalg.norm(slopes, order, axis=1, keepdims=True)
             clipped = slopes * np.minimum(1, self.privacy.clip / np.maximum(lengths, 1e-300))
             gradient = clipped.sum(axis=0)
-            if len(y):
-                if not self.left[i]:
-                    return
-                self.left[i] -= 1
-                u = self.rng.random(len(theta)) - 0.5
-                gradient = gradient - self.scale * np.sign(u) * np.log(1 - 2 * np.abs(u))
+        if hidden:
+            self.left[i] -= 1
+            gradient = gradient + self.noise(len(theta))
         a = 1 / (1 + mu / 2 * (ell + 2 * ridge))
         step = self.mean(i) - mu / 2 * (gradient + 2 * ridge * theta)
         self.Theta[i, i] = (1 - a) * theta + a * step
+        if hidden:
+            self.private[i] = self.Theta[i, i]
 
 
 class Mixing(Copies):

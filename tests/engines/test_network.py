@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from agents.gossip import AnswersThenSolves
 from agents.messages import HELLO, REQUEST, Message, Sheets
+from agents.processes import GossipAgent
+from agents.protocols.answer_then_solve import AnswerThenSolve
 from simulator.engines.reference.network import Links, Timeline, loss_model
 from simulator.runs.plugins import schema_for
 from simulator.scenario.network import GilbertElliott, RateDrop
@@ -270,7 +271,9 @@ class StubWorld:
 def busy_agent(durations):
     env = Timeline()
     world = StubWorld(env, durations)
-    agent = AnswersThenSolves(env, world, 0, range(1), rate=1.0, peer_weights=None, hello=False)
+    keys = {"rate": 1.0, "peer_weights": None, "hello": False}
+    agent = GossipAgent(world, 0, range(1), AnswerThenSolve, **keys)
+    world.agents = [agent]
     return env, world, agent
 
 

@@ -38,6 +38,7 @@ EXACT = ["time", *COUNTS]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
 PARETO = {"kind": "pareto", "mean": 2.0, "shape": 1.5}
 EXPONENTIAL = {"kind": "exponential", "mean": 0.15}
+PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 4, "clip": 0.5, "radius": 0.8}
 
 
 # --- rules that show all that a protocol does -----------------------------------------------------
@@ -211,6 +212,18 @@ def test_everything_at_once(kind, mode, forget, tmp_path):
     assert assert_as_simulated(scenario_of(kind, mode, **changes)).count["miss"] > 0
 
 
+@pytest.mark.parametrize("start", ["zero", "private"])
+@pytest.mark.parametrize("mode", BOTH)
+def test_privacy_while_agents_come_and_go(mode, start):
+    """Budgets end while agents are off, compute, or wait for what was lost."""
+    changes = {"compute": {"time": EXPONENTIAL}, "network": BUSY, "clock": {"rate": 4.0}, "seed": 9}
+    changes |= {"availability": CHURN, "algorithm": {"privacy": PRIVACY, "start": start}}
+    changes |= {"stop": {"time": 12.0}}
+    scenario = scenario_of("cd", mode, LINEAR, task__loss="logistic", **changes)
+    count = assert_as_simulated(scenario).count
+    assert all(count[what] > 0 for what in ("drop", "miss", "stale", "solve"))
+
+
 @pytest.mark.parametrize(
     ("start", "mode"), [("hello", "async"), ("known", "async"), ("known", "sync")]
 )
@@ -248,18 +261,22 @@ def test_resending(kind, timer):
     assert (count["stale"] > 0) == (timer in (0.1, 0.25))
 
 
-PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 4, "clip": 0.5, "radius": 0.8}
+def hidden(start="zero", **changes):
+    """cd with privacy, whose budgets are spent early."""
+    return ("cd", {"privacy": PRIVACY | changes, "start": start}, "logistic")
+
+
 FIELD = {
     "djam on the hinge loss": ("djam", {"ridge": 0.0}, "hinge"),
     "djam with a ridge": ("djam", {"ridge": 0.3}, "logistic"),
     "cd": ("cd", {}, "logistic"),
     "cd with a ridge": ("cd", {"ridge": 0.3}, "logistic"),
-    "cd with privacy": ("cd", {"privacy": PRIVACY, "start": "zero"}, "logistic"),
-    "cd with privacy, δ = 0": (
-        "cd",
-        {"privacy": PRIVACY | {"delta": 0}, "start": "zero"},
-        "logistic",
-    ),
+    "cd with privacy": hidden(after="keep"),
+    "cd with privacy, δ = 0": hidden(delta=0, after="keep"),
+    "cd with privacy, smoothed": hidden(smoothing=0.7),
+    "cd with privacy, Gaussian noise": hidden(noise="gaussian", radius=1.5),
+    "cd with privacy, from private models": hidden("private", smoothing=0.7),
+    "cd with privacy, one update, from private models": hidden("private", updates=1),
     "dpsgd": ("dpsgd", {"step": 0.2}, "logistic"),
     "adpsgd": ("adpsgd", {"step": 0.2}, "logistic"),
     "admm": ("admm", {}, "hinge"),
@@ -338,6 +355,13 @@ def tables(chance, folder, agents):
     (folder / "delays.txt").write_text("0.1\n0.2\n0.25\n1.5\n")
 
 
+def privacy_from(choose):
+    """Any privacy that the oracle knows."""
+    given = {"updates": choose([1, 2, 5]), "noise": choose(["laplace", "gaussian"])}
+    given |= {"after": choose(["smooth", "keep"]), "smoothing": choose([0.5, 0.9])}
+    return PRIVACY | given
+
+
 def scenario_from(number, folder):
     """A small scenario of any rule, mode and network.
 
@@ -351,6 +375,8 @@ def scenario_from(number, folder):
     if mode == "sync" and kind in ("admm", "wandering_solve"):
         starts = [start for start in starts if start != "hello"]
     start = choose(["own", "zero", {"kind": "normal", "scale": 2.0}, *starts])
+    if kind == "cd" and choose([True, False]):
+        start, keys = choose(["zero", "private"]), keys | {"privacy": privacy_from(choose)}
     tables(chance, folder, agents)
     sites = {
         "kind": "sites",
@@ -370,7 +396,7 @@ def scenario_from(number, folder):
     trace = {"kind": "trace", "file": str(folder / "trace.csv")}
     life = choose([None, {"kind": "on_off", **stays}, trace])
     if life is not None:
-        life = life | {"forget": choose([False, True])}
+        life = life | {"forget": choose([False, True]) and "privacy" not in keys}
     timers = [0.15, 0.25, 0.5, 2.0]
     if mode == "async" or not (drop or cut or life):
         timers.append("never")

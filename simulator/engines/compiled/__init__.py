@@ -1,4 +1,4 @@
-"""The compiled engine: the network and the protocols in Numba, on flat arrays.
+"""The compiled engine: the network and the verbs of protocols in Numba, on flat arrays.
 
 It gives what the SimPy engine gives (``simulator.engines.reference``, which is easier to read),
 event by event: the same generators are drawn from in the same order, ties in time are broken by
@@ -13,9 +13,9 @@ the same order of scheduling, and the rule's functions are the same machine code
 ``event_notes`` what happened, as rows, where it is recorded
 ``on_off``      who is on, and who is cut off from whom
 ``world``       the agents and links, the record's layout, and the calls of the rule
-``exchange``    what protocols are made of: sending, answering, being busy
+``exchange``    sending a message, and what its arrival means
 ``switching``   going on and off, and being busy
-``protocols``   one file each: what a tick, a message and the end of a computation bring about
+``verbs``       what protocols are made of: the verbs of ``agents.protocol``
 ``gossip``      asynchronous runs
 ``rounds``      synchronous runs
 ``engine``      the class that a run drives; all that is Python

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.machinery.compiling import address_of, as_array
-from agents.rule import PROTOCOLS
+from agents.protocol import ALL
+from agents.protocols import protocol_of
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, rounds
@@ -62,7 +63,12 @@ class CompiledEngine:
         self.setup, self.watch, self._events = setup, watch, sink
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbour)
         self._synchronous = config.algorithm.mode == "sync"
-        self._loop = rounds.advance if self._synchronous else gossip.advance
+        protocol = protocol_of(setup.rule)
+        if self._synchronous:
+            assert protocol.rounds is not None
+            self._loop = rounds.loop_of(protocol.rounds)  # type: ignore[arg-type]
+        else:
+            self._loop = gossip.loop_of(protocol)  # type: ignore[arg-type]
         self.rule = RunningRule(setup.rule, setup.start(), setup.streams.rule)
         #: All numbers of the run, and the addresses of its arrays, which must be kept alive.
         self.run = np.zeros(1, LAYOUT)
@@ -76,10 +82,12 @@ class CompiledEngine:
         run["diverged"] = run["draining"] = run["reached_sent"] = run["resending"] = NOBODY
         run["returned_at"] = -math.inf
         self._connect_rule()
-        most_links = int(np.diff(setup.first).max())
-        run["most_links"] = most_links
+        run["most_links"] = most_links = int(np.diff(setup.first).max())
+        most_sends = most_links if protocol.most_sends == ALL else protocol.most_sends
+        run["versioned"], run["averages"] = protocol.versioned, protocol.averages
+        run["most_sends"], most = most_sends, max(most_links, most_sends)
         # A message has up to two loss numbers; who comes back may send, and be sent, what waited.
-        reserve = (2 if setup.availability is None else 4) * most_links + 4
+        reserve = (2 if setup.availability is None else 4) * most + 4
         self.draws = Draws(setup, reserve)
         block = self.draws.blocks.shape[1]
         run["block"], run["reserve"] = block, reserve
@@ -100,8 +108,8 @@ class CompiledEngine:
             watch.fill(run)
         if sink is not None:
             # An event may send to all neighbours, lose it all, and handle what they sent.
-            run["recording"], run["most_rows"] = True, 4 * most_links + 8
-            run["row_capacity"] = rows = max(ROWS, 2 * (4 * most_links + 8))
+            run["recording"], run["most_rows"] = True, 4 * most + 8
+            run["row_capacity"] = rows = max(ROWS, 2 * (4 * most + 8))
             self._keep("rows", np.zeros(rows, ROW), ROW, (rows,))
         # How many messages are on their way at a time depends on the latency: it may grow.
         slots = max(64, n // 4, 2 * most_links)
@@ -188,7 +196,7 @@ class CompiledEngine:
         for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
         run["state"] = self.rule.address
-        run["protocol"] = PROTOCOLS.index(rule.protocol)
+        run["random"], run["random_state"] = self.rule.random
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all
         table = foresight.rule_arrays(run, self.rule)

@@ -13,16 +13,14 @@ from simulator.engines.compiled.on_off import is_off
 from simulator.engines.compiled.pool import (
     HELLO,
     NONE,
-    REPLY,
-    REQUEST,
+    ROUND,
     give_back,
-    payload,
     slot_of,
     take,
     ticket_of,
 )
-from simulator.engines.compiled.queue import ARRIVAL, push
-from simulator.engines.compiled.world import agent_of, edge_of, tell
+from simulator.engines.compiled.queue import ARRIVAL, TIMER, push
+from simulator.engines.compiled.world import agent_of, edge_of
 from simulator.engines.event_rows import DELIVER, MISS, STALE
 
 
@@ -40,47 +38,38 @@ def dispatch(run: Any, slot: int, kind: int, edge: int, sender: int, number: int
     message.receiver = receiver
     message.edge = edge
     message.back = edge_of(run, edge).back
-    if run.recording:
-        ticket_of(run, slot).answers = NONE
-    _post(run, slot, kind, number, arrival)
-
-
-@kernel
-def send_told(run: Any, i: int, edge: int, number: int) -> None:
-    """Send what agent i tells the neighbour at ``edge``, unasked."""
-    slot = take(run)
-    tell(run, i, edge, payload(run, slot, 0))
-    dispatch(run, slot, REQUEST, edge, i, number)
-
-
-@kernel
-def answer(run: Any, slot: int, sender: int, asking: int, number: int) -> bool:
-    """Send the reply in the slot of its request; False if it is lost, and the slot with it."""
-    message = slot_of(run, slot)
-    message.edge, message.back = message.back, message.edge
-    message.receiver = asking
-    _, arrival = send(run, message.edge, sender, asking, run.message_bytes)
-    lost = arrival == math.inf
-    if run.recording:
-        ticket = ticket_of(run, slot)
-        ticket.answers = ticket.message
-        note_send(run, sender, asking, REPLY, ticket.answers, run.message_bytes, run.now, lost)
-    if lost:
-        give_back(run, slot)
-        return False
-    _post(run, slot, REPLY, number, arrival)
-    return True
-
-
-@kernel
-def _post(run: Any, slot: int, kind: int, number: int, arrival: float) -> None:
-    message = slot_of(run, slot)
     message.kind = kind
     message.number = number
-    if run.recording:
-        ticket_of(run, slot).message = run.sent - 1
     message.sent_at = run.now
+    if run.recording:
+        ticket = ticket_of(run, slot)
+        ticket.message, ticket.answers = run.sent - 1, NONE
     push(run, arrival, ARRIVAL, slot)
+
+
+@kernel
+def transmit(run: Any, edge: int, sender: int) -> None:
+    """In rounds: send the message of an edge, with a timer if it will not have arrived by then."""
+    size, receiver = run.message_bytes, edge_of(run, edge).neighbour
+    departure, arrival = send(run, edge, sender, receiver, size)
+    sent_at = agent_of(run, sender).sent_at
+    note_send(run, sender, receiver, ROUND, NONE, size, sent_at, arrival == math.inf)
+    message = edge + run.edge_count * (run.sent - 1)
+    if arrival < math.inf:
+        push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
+    due = departure + run.retransmit_after
+    if arrival > due or run.availability:
+        push(run, due, TIMER, message)
+
+
+@kernel
+def _slot(run: Any, edge: int, sent_at: float) -> int:
+    """What must be known of the latest attempt when it arrives, perhaps rounds later."""
+    slot = take(run)
+    message = slot_of(run, slot)
+    message.edge, message.sent_at = edge, sent_at
+    ticket_of(run, slot).message = run.sent - 1
+    return slot
 
 
 @kernel
@@ -127,16 +116,3 @@ def stale(run: Any, slot: int) -> None:
     """A message came too late to be of use."""
     run.stale += 1
     note_arrived(run, STALE, slot)
-
-
-@kernel
-def fresh(run: Any, slot: int) -> bool:
-    """Is this message newer than all heard from its sender?  It counts as heard, or as stale."""
-    message = slot_of(run, slot)
-    own = edge_of(run, message.back)
-    if message.number <= own.version:
-        stale(run, slot)
-        return False
-    own.version = message.number
-    own.sent_at = message.sent_at
-    return True

@@ -1,12 +1,14 @@
-"""Asynchronous runs: ``agents.gossip`` as one compiled loop, for all protocols and rules."""
+"""Asynchronous runs as one compiled loop for all rules, compiled for one protocol at a time."""
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from agents.machinery.compiling import FAILED, FINE, entry, floats, kernel
+from agents.machinery.compiling import FAILED, FINE, bound_for, entry, floats, kernel
 from agents.machinery.intrinsics import array_at, invoke
+from agents.protocol import Protocol, hello
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
@@ -19,65 +21,56 @@ from simulator.engines.compiled.outcomes import (
     TIME_IS_UP,
     short_of,
 )
-from simulator.engines.compiled.pool import HELLO, NONE, give_back, payload, slot_of, take
-from simulator.engines.compiled.protocols import (
-    AVERAGE,
-    SOLVE_THEN_ANSWER,
-    TELL,
-    answer_then_solve,
-    average,
-    solve_then_answer,
-    tell,
+from simulator.engines.compiled.pool import (
+    HELLO,
+    NONE,
+    REPLY,
+    give_back,
+    payload,
+    slot_of,
+    take,
+    ticket_of,
 )
 from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
 from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
-from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, choose, edge_of
+from simulator.engines.compiled.verbs import (
+    ANSWERED,
+    NO_MESSAGE,
+    NOT_ANSWERED,
+    compiled,
+    label_of,
+)
+from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, consider, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, SKIP
 from simulator.engines.event_rows import TICK as TICKED
 
-
-@kernel
-def _tick(run: Any, i: int, edge: int) -> None:
-    if run.protocol == SOLVE_THEN_ANSWER:
-        solve_then_answer.tick(run, i, edge)
-    elif run.protocol == TELL:
-        tell.tick(run, i, edge)
-    else:
-        answer_then_solve.tick(run, i, edge)
+# What the protocol does: its own functions take the places of these.
+tick, handle, after, after_tick = (
+    Protocol.tick,
+    Protocol.handle,
+    Protocol.after,
+    Protocol.after_tick,
+)
 
 
-@kernel
-def _handle(run: Any, i: int, slot: int) -> None:
-    note_arrived(run, HANDLE, slot)
-    if run.protocol == SOLVE_THEN_ANSWER:
-        solve_then_answer.handle(run, i, slot)
-    elif run.protocol == TELL:
-        tell.handle(run, i, slot)
-    elif run.protocol == AVERAGE:
-        average.handle(run, i, slot)
-    else:
-        answer_then_solve.handle(run, i, slot)
+@cache
+def loop_of(protocol: type[Protocol]) -> Any:
+    """The loop of a protocol, compiled for it alone."""
+    label = label_of(protocol)
+    places = (tick, handle, after, after_tick)
+    swap = {place: compiled(getattr(protocol, place.__name__), label) for place in places}
+    swap[hello] = compiled(hello, label)
+    return entry(bound_for(advance, label, swap, kernel))
 
 
-@kernel
-def _finish(run: Any, i: int) -> None:
-    if run.protocol == SOLVE_THEN_ANSWER:
-        solve_then_answer.finish(run, i)
-    elif run.protocol == TELL:
-        tell.finish(run, i)
-    else:
-        answer_then_solve.finish(run, i)
-
-
-@entry
 def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     """Go on up to a time, or until so many messages are sent; at most ``breath`` events."""
     run = runs[0]
-    # An event puts at most one message more on its way than it takes off it; a hello, or telling
-    # everybody, one for each link.
-    many = run.protocol == TELL or (run.hello and run.availability)
+    # An event sends as many messages as the protocol has it; a hello, one for each link.
+    greeting = run.hello and run.availability
     for _ in range(breath):
-        room = 3 + (run.most_links if many or run.started < run.n else 0)
+        hellos = run.most_links if greeting or run.started < run.n else 0
+        room = 3 + max(run.most_sends, hellos)
         lack = short_of(run, room, room)
         if lack != NOTHING:
             return lack
@@ -125,7 +118,7 @@ def _say_hello(run: Any, i: int) -> None:
     agent = agent_of(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
         # Where links have versions, the first messages belong to version 0 of theirs.
-        number = 0 if run.protocol == SOLVE_THEN_ANSWER else send_number(run, i)
+        number = 0 if run.versioned else send_number(run, i)
         slot = take(run)
         out = floats(payload(run, slot, 0), run.p)
         models = floats(run.models, (run.n, run.p))
@@ -172,21 +165,39 @@ def _forget(run: Any, i: int) -> None:
         give_back(run, slot)
         slot = following
     agent.mailbox_first = NONE
-    if run.protocol == SOLVE_THEN_ANSWER:
-        if agent.busy and agent.job >= 0:
-            give_back(run, agent.job)
+    if agent.busy and agent.job >= 0:
+        give_back(run, agent.job)
+    if run.versioned:
         for edge in range(agent.first, agent.first + agent.degree):
             edge_of(run, edge).version += 1
     agent.busy = False
 
 
-@kernel
 def _computed(run: Any, index: int) -> None:
     """An agent has finished computing, unless that was interrupted meanwhile."""
     i = end(run, index)
-    if i != NOBODY:
-        _finish(run, i)
-        run.draining = i
+    if i == NOBODY:
+        return
+    job = agent_of(run, i).job
+    run.ready = True
+    _end_event(run, i, job)
+    run.draining = i
+
+
+def _end_event(run: Any, i: int, m: int) -> None:
+    """What takes no time follows at once; then see to the message, and whether models changed."""
+    while run.ready:
+        run.ready = False
+        job = agent_of(run, i).job
+        if job >= 0 or job == NO_MESSAGE:
+            after(run, i, job)
+        else:
+            after_tick(run, i, -1 - job)
+    if m >= 0:
+        settle(run, i, m)
+    if run.changed:
+        run.changed = False
+        consider(run, i)
 
 
 @kernel
@@ -195,7 +206,6 @@ def _wind(run: Any, i: int) -> None:
     push(run, run.now + draw(run, CLOCK) / agent_of(run, i).rate, TICK, i)
 
 
-@kernel
 def _ring(run: Any, i: int) -> None:
     agent = agent_of(run, i)
     u = draw(run, PEERS)
@@ -205,11 +215,11 @@ def _ring(run: Any, i: int) -> None:
     else:
         note(run, TICKED, i)
         if agent.degree > 0:
-            _tick(run, i, choose(run, i, u))
+            tick(run, i, u)
+            _end_event(run, i, NONE)
     _wind(run, i)
 
 
-@kernel
 def _arrive(run: Any, slot: int) -> None:
     i = slot_of(run, slot).receiver
     outcome = arrival(run, i)
@@ -229,7 +239,34 @@ def _arrive(run: Any, slot: int) -> None:
     agent.mailbox_last = slot
 
 
+def _handle(run: Any, i: int, slot: int) -> None:
+    """Agent i turns to a message."""
+    note_arrived(run, HANDLE, slot)
+    if slot_of(run, slot).kind == HELLO:
+        hello(run, i, slot)
+    else:
+        handle(run, i, slot)
+    _end_event(run, i, slot)
+
+
 @kernel
+def settle(run: Any, i: int, m: int) -> None:
+    """The event is over: its message is done with, has become a reply, or is kept for later."""
+    if run.replied == ANSWERED:
+        message = slot_of(run, m)
+        message.edge, message.back = message.back, message.edge
+        message.receiver = edge_of(run, message.edge).neighbour
+        message.kind = REPLY
+        message.number = run.reply_number
+        message.sent_at = run.now
+        if run.recording:
+            ticket = ticket_of(run, m)
+            ticket.message, ticket.answers = run.reply_place, ticket.message
+    elif not (agent_of(run, i).busy and agent_of(run, i).job == m):
+        give_back(run, m)
+    run.replied = NOT_ANSWERED
+
+
 def _drain(run: Any) -> None:
     """Handle the next message of a mailbox, as part of the event that set its agent free."""
     agent = agent_of(run, run.draining)

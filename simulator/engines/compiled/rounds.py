@@ -1,4 +1,4 @@
-"""Synchronous runs: ``agents.rounds`` as one compiled loop, for all rules.
+"""Synchronous runs as one compiled loop for all rules, compiled for one kind of rounds at a time.
 
 Each directed edge carries one message a round, perhaps several times: the edge and the attempt's
 number stand for the message, and what was told lies in ``told`` until the round is over.  An
@@ -9,14 +9,15 @@ attempt whose number is below ``round_first`` is of a round that is over.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from agents.machinery.compiling import entry, kernel
-from simulator.engines.compiled.event_notes import note, note_send
-from simulator.engines.compiled.exchange import arrival, note_at_receiver
-from simulator.engines.compiled.network import send
+from agents.machinery.compiling import bound_for, entry, kernel
+from agents.protocol import Rounds
+from simulator.engines.compiled.event_notes import note
+from simulator.engines.compiled.exchange import arrival, note_at_receiver, transmit
 from simulator.engines.compiled.on_off import is_off, on_off_of, parted
 from simulator.engines.compiled.outcomes import (
     BREATHE,
@@ -28,8 +29,7 @@ from simulator.engines.compiled.outcomes import (
     TIME_IS_UP,
     short_of,
 )
-from simulator.engines.compiled.pool import ROUND, give_back, slot_of, take, ticket_of
-from simulator.engines.compiled.protocols import SOLVE_THEN_ANSWER
+from simulator.engines.compiled.pool import ROUND, give_back, slot_of, ticket_of
 from simulator.engines.compiled.queue import (
     ARRIVAL,
     BEGIN,
@@ -47,13 +47,25 @@ from simulator.engines.compiled.queue import (
     push_early,
 )
 from simulator.engines.compiled.record import view
-from simulator.engines.compiled.switching import compute, end, go_on, pause, renew, switch
-from simulator.engines.compiled.world import NOBODY, absorb, agent_of, edge_of, solve, tell
+from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
+from simulator.engines.compiled.verbs import compiled, label_of
+from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, NONE, STALE
 from simulator.engines.event_rows import ROUND as ROUND_IS_OVER
 
+# What the rounds do: their own functions take the places of these.
+begin, hear, complete, after_tick = Rounds.begin, Rounds.hear, Rounds.complete, Rounds.after_tick
 
-@entry
+
+@cache
+def loop_of(rounds: type[Rounds]) -> Any:
+    """The loop of one kind of rounds, compiled for it alone."""
+    label = label_of(rounds)
+    places = (begin, hear, complete, after_tick)
+    swap = {place: compiled(getattr(rounds, place.__name__), label) for place in places}
+    return entry(bound_for(advance, label, swap, kernel))
+
+
 def advance(runs: Any, until: float, enough: float, breath: int) -> int:
     """Go on up to a time, or to a round's end by which so many messages are sent."""
     run = runs[0]
@@ -88,9 +100,9 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
         elif kind == BEGIN:
             _begin(run, index)
         elif kind == COMPLETE:
-            _complete(run, index)
+            _wake(run, index)
         elif kind == COMPUTED:
-            _end(run, index)
+            _computed(run, index)
         elif kind == SWITCH:
             _switch(run, index)
         else:
@@ -118,32 +130,41 @@ def _open_barrier(run: Any) -> None:
     run.working = run.n
     run.round_first = run.sent
     for i in range(run.n):
+        agent = agent_of(run, i)
+        agent.inbox = 0
+        agent.woken = False
         push(run, run.now, BEGIN, i)
 
 
-@kernel
 def _begin(run: Any, i: int) -> None:
     if agent_of(run, i).degree == 0:
         run.working -= 1
     elif is_off(run, i):
         on_off_of(run, i).waits = True
-    elif run.protocol == SOLVE_THEN_ANSWER:
-        _compute(run, i)
     else:
-        _send_all(run, i)
+        begin(run, i)
+        _go_on(run, i)
 
 
-@kernel
-def _compute(run: Any, i: int) -> None:
-    if compute(run, i, 0):
-        _computed(run, i)
+def _go_on(run: Any, i: int) -> None:
+    """What takes no time, or has been waited for already, follows at once."""
+    agent = agent_of(run, i)
+    while run.ready or (agent.waiting and agent.woken):
+        if run.ready:
+            run.ready = False
+            after_tick(run, i, -1 - agent.job)
+        else:
+            agent.waiting = False
+            agent.woken = False
+            complete(run, i)
 
 
-@kernel
-def _end(run: Any, index: int) -> None:
+def _computed(run: Any, index: int) -> None:
+    """An agent has finished computing, unless that was interrupted meanwhile."""
     i = end(run, index)
     if i != NOBODY:
-        _computed(run, i)
+        run.ready = True
+        _go_on(run, i)
 
 
 @kernel
@@ -213,64 +234,7 @@ def _retry(run: Any, edge: int) -> None:
     sender = edge_of(run, edge_of(run, edge).back).neighbour
     if held[edge] and _passes(run, edge, sender):
         held[edge] = 0
-        _transmit(run, edge, sender)
-
-
-@kernel
-def _computed(run: Any, i: int) -> None:
-    solve(run, i)
-    if run.protocol == SOLVE_THEN_ANSWER:
-        _send_all(run, i)
-    else:
-        run.working -= 1
-
-
-@kernel
-def _told(run: Any, i: int, edge: int) -> int:
-    """The address of what agent i tells the neighbour at ``edge`` in this round."""
-    return run.told + 8 * run.numbers * (i if run.same_for_all else edge)
-
-
-@kernel
-def _send_all(run: Any, i: int) -> None:
-    agent = agent_of(run, i)
-    if run.same_for_all:
-        tell(run, i, agent.first, _told(run, i, agent.first))
-    else:
-        for edge in range(agent.first, agent.first + agent.degree):
-            tell(run, i, edge, _told(run, i, edge))
-    agent.sent_at = run.now
-    for edge in range(agent.first, agent.first + agent.degree):
-        _transmit(run, edge, i)
-    agent.waiting = True
-    if agent.complete:  # the neighbours were faster; only where solving comes before sending
-        _absorb_all(run, i)
-        run.working -= 1
-
-
-@kernel
-def _transmit(run: Any, edge: int, sender: int) -> None:
-    """Send the message of an edge, with a timer if it will not have arrived by then."""
-    size, receiver = run.message_bytes, edge_of(run, edge).neighbour
-    departure, arrival = send(run, edge, sender, receiver, size)
-    sent_at = agent_of(run, sender).sent_at
-    note_send(run, sender, receiver, ROUND, NONE, size, sent_at, arrival == math.inf)
-    message = edge + run.edge_count * (run.sent - 1)
-    if arrival < math.inf:
-        push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
-    due = departure + run.retransmit_after
-    if arrival > due or run.availability:
-        push(run, due, TIMER, message)
-
-
-@kernel
-def _slot(run: Any, edge: int, sent_at: float) -> int:
-    """What must be known of the latest attempt when it arrives, perhaps rounds later."""
-    slot = take(run)
-    message = slot_of(run, slot)
-    message.edge, message.sent_at = edge, sent_at
-    ticket_of(run, slot).message = run.sent - 1
-    return slot
+        transmit(run, edge, sender)
 
 
 @kernel
@@ -280,12 +244,11 @@ def _due(run: Any, edge: int, number: int) -> None:
         return
     sender = edge_of(run, edge_of(run, edge).back).neighbour
     if _passes(run, edge, sender):
-        _transmit(run, edge, sender)
+        transmit(run, edge, sender)
     else:
         view(run.held, run.edge_count, np.uint8)[edge] = 1
 
 
-@kernel
 def _arrive(run: Any, index: int) -> None:
     edge, number, sent_at = index % run.edge_count, index // run.edge_count, 0.0
     if run.recording:
@@ -305,10 +268,8 @@ def _arrive(run: Any, index: int) -> None:
     own.version = number
     if run.availability or run.cuts > 0:
         view(run.held, run.edge_count, np.uint8)[edge] = 0
-    agent = agent_of(run, own.neighbour)
-    agent.inbox += 1
-    if agent.inbox == agent.degree:
-        push(run, run.now, COMPLETE, own.neighbour)
+    agent_of(run, own.neighbour).inbox += 1
+    hear(run, own.neighbour, own.back)
 
 
 @kernel
@@ -317,27 +278,7 @@ def _note(run: Any, kind: int, edge: int, number: int, sent_at: float) -> None:
     note_at_receiver(run, kind, edge, number, ROUND, NONE, sent_at)
 
 
-@kernel
-def _complete(run: Any, i: int) -> None:
-    """All messages are there; go on, unless still computing what to send."""
-    agent_of(run, i).complete = True
-    if not agent_of(run, i).waiting:
-        return
-    _absorb_all(run, i)
-    if run.protocol == SOLVE_THEN_ANSWER:
-        run.working -= 1
-    else:
-        _compute(run, i)
-
-
-@kernel
-def _absorb_all(run: Any, i: int) -> None:
-    agent = agent_of(run, i)
-    for edge in range(agent.first, agent.first + agent.degree):
-        j, back = edge_of(run, edge).neighbour, edge_of(run, edge).back
-        _note(run, HANDLE, back, edge_of(run, back).version, agent_of(run, j).sent_at)
-        absorb(run, i, edge, _told(run, j, back), _told(run, i, edge))
-        edge_of(run, edge).sent_at = agent_of(run, j).sent_at
-    agent.inbox = 0
-    agent.complete = False
-    agent.waiting = False
+def _wake(run: Any, i: int) -> None:
+    """Agent i need not wait any longer; it may still be computing what to send."""
+    agent_of(run, i).woken = True
+    _go_on(run, i)

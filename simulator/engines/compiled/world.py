@@ -32,9 +32,10 @@ AGENT = np.dtype(
         #: The mailbox, in order of arrival.
         ("mailbox_first", np.int64),
         ("mailbox_last", np.int64),
-        #: In rounds: messages that are there; are they all; the own ones are sent, and when.
+        #: In rounds: messages that are there; was the agent woken, does it wait; when its own were
+        #: sent.
         ("inbox", np.int64),
-        ("complete", np.bool_),
+        ("woken", np.bool_),
         ("waiting", np.bool_),
         ("sent_at", np.float64),
     ],
@@ -72,13 +73,27 @@ FIELDS: Fields = [
     #: The bytes of a message and of a hello.
     ("message_bytes", np.int64),
     ("hello_bytes", np.int64),
-    #: The rule: its protocol, its functions and its state.
-    ("protocol", np.int64),
+    #: What the protocol declares: versions of links, that absorbing changes models, and the most
+    #: messages that one event sends.
+    ("versioned", np.bool_),
+    ("averages", np.bool_),
+    ("most_sends", np.int64),
+    #: What the present event has brought about: was the message at hand answered, with which
+    #: number, as which message; has a computation ended; was a model changed?
+    ("replied", np.int64),
+    ("reply_number", np.int64),
+    ("reply_place", np.int64),
+    ("ready", np.bool_),
+    ("changed", np.bool_),
+    #: The rule: its functions and its state.
     ("tell", ADDRESS),
     ("absorb", ADDRESS),
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
     ("state", ADDRESS),
+    #: NumPy's function for the next number of the stream "rule", and its state.
+    ("random", ADDRESS),
+    ("random_state", ADDRESS),
     #: Its arrays: (address, bytes of an entry, is there one a link?) each.
     ("rule_arrays", ADDRESS),
     ("rule_array_count", np.int64),

@@ -10,10 +10,9 @@ import numpy as np
 import simpy
 from simpy.core import StopSimulation
 
-from agents.gossip import AGENTS, GossipAgent
-from agents.messages import Message, Sheets, Steps
-from agents.rounds import RoundAgent
-from agents.rule import SOLVE_THEN_ANSWER
+from agents.messages import Message, Sheets, World
+from agents.processes import GossipAgent, RoundAgent
+from agents.protocols import protocol_of
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
@@ -31,8 +30,8 @@ from simulator.scenario.laws import Constant, sampler, stream
 class SimpyEngine:
     """A run that can be advanced from sample to sample.
 
-    It is the agents' ``World``: it passes messages on to the links, hands out random numbers,
-    and notes what the agents report.
+    It makes the agents' world: what passes messages on to the links, hands out random numbers, and
+    notes what the agents report.
     """
 
     def __init__(self, setup: Setup, watch: Watch | None, events: Sink | None = None):
@@ -42,24 +41,31 @@ class SimpyEngine:
         self.rule = RunningRule(setup.rule, setup.start(), streams.rule)
         hello = scenario.algorithm.start == "hello"
         callbacks = (lambda: self.env.now, self._reached, self._diverged)
-        self.steps: Steps = steps_for(self.rule, watch, hello, *callbacks)
-        self.sheets = Sheets(self.rule.numbers)
+        self.steps = steps_for(self.rule, watch, hello, *callbacks)
         self.journal = None if events is None else Journal(setup, lambda: self.env.now, events)
         self.links = Links(self.env, setup, self._enough_sent, self.journal)
-        self.send, self.send_surely = self.links.send, self.links.send_surely
-        self.gap = stream(lambda: streams.clock.standard_exponential(4096))
-        self.uniform = stream(lambda: streams.peers.random(4096))
-        self.compute_time = _compute_time(setup)
-        self.ticked: Callable[[int], None] = ignore
-        self.solved: Callable[[int], None] = ignore
-        self.handled: Callable[[Message], None] = ignore
-        if self.journal is not None:
-            self.ticked, self.solved = self.journal.ticked, self.journal.solved
-            self.handled = self.journal.handled
-        self.stale_messages = self.skipped_ticks = 0
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at = np.zeros(len(setup.neighbour))
-
+        self.world = World(
+            env=self.env,
+            steps=self.steps,
+            sheets=Sheets(self.rule.numbers),
+            send=self.links.send,
+            send_surely=self.links.send_surely,
+            gap=stream(lambda: streams.clock.standard_exponential(4096)),
+            uniform=stream(lambda: streams.peers.random(4096)),
+            random=streams.rule.random,
+            compute_time=_compute_time(setup),
+            refreshed=self.sent_at.__setitem__,
+            handled=ignore if self.journal is None else self.journal.handled,
+            stale=self._stale,
+            ticked=ignore if self.journal is None else self.journal.ticked,
+            skipped=self._skipped,
+            solved=ignore if self.journal is None else self.journal.solved,
+            renew=self.renew,
+            round_done=self._round_done,
+        )
+        self.stale_messages = self.skipped_ticks = 0
         #: True from the event that ends the run on.
         self.finished = False
         self._limit = scenario.stop.communications or math.inf
@@ -71,8 +77,7 @@ class SimpyEngine:
         self.synchronous = scenario.algorithm.mode == "sync"
         make = self._round_agent if self.synchronous else self._gossip_agent
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
-        for agent in self.agents:
-            agent.start()
+        self.world.agents = self.agents
         self.switches = Switches(self)
         availability = setup.availability
         if availability is not None and availability.forget:
@@ -89,45 +94,38 @@ class SimpyEngine:
         setup, scenario = self.setup, self.setup.scenario
         edges = setup.links_of(i)
         weights = setup.problem.W.data[edges.start : edges.stop]
-        return AGENTS[setup.rule.protocol](
-            self.env,
-            self,
+        agent = GossipAgent(
+            self.world,
             i,
             edges,
+            protocol_of(setup.rule),
             rate=float(setup.rates[i]),
             peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
             hello=scenario.algorithm.start == "hello",
         )
+        agent.start()
+        return agent
 
     def _round_agent(self, i: int) -> RoundAgent:
-        rule = self.setup.rule
-        return RoundAgent(
-            self.env,
-            self,
-            i,
-            self.setup.links_of(i),
-            solves_first=rule.protocol == SOLVE_THEN_ANSWER,
-            same_for_all=rule.same_for_all,
-        )
+        rule, edges = self.setup.rule, self.setup.links_of(i)
+        rounds = protocol_of(rule).rounds
+        assert rounds is not None
+        return RoundAgent(self.world, i, edges, rounds, same_for_all=rule.same_for_all)
 
-    # --- what agents can do and report (agents.messages.World) ------------------------------------
-    def refreshed(self, edge: int, sent_at: float) -> None:
-        """The copy at this edge is now of ``sent_at``."""
-        self.sent_at[edge] = sent_at
-
-    def stale(self, message: Message) -> None:
+    # --- what agents report -----------------------------------------------------------------------
+    def _stale(self, message: Message) -> None:
         """Count a message that came too late."""
         self.stale_messages += 1
         if self.journal is not None:
             self.journal.message(STALE, message)
 
-    def skipped(self, agent: int) -> None:
+    def _skipped(self, agent: int) -> None:
         """Count a tick that found its agent busy."""
         self.skipped_ticks += 1
         if self.journal is not None:
             self.journal.agent(SKIP, agent)
 
-    def round_done(self) -> None:
+    def _round_done(self) -> None:
         """The barrier: when all have finished, the round is over and the next one begins."""
         self._still_working -= 1
         if self._still_working == 0:

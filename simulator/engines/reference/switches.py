@@ -74,7 +74,7 @@ class Switches:
             return
         self._new.discard(i)
         if self.engine.synchronous:
-            agent.switch_on()
+            agent.switch_on(False)
             if forget:
                 self.returned.add(i)
             if not self._open_again:
