@@ -14,9 +14,7 @@ import pandas as pd
 from simulator import Scenario
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tasks.linear_classification import LinearClassification
-from simulator.problem.tasks.mean_estimation import MeanEstimation
-from simulator.problem.tasks.task import ConfidenceWidth
+from simulator.problem.tasks.papers import ConfidenceWidth, LinearClassification, MeanEstimation
 from simulator.seeds import Streams
 from simulator.theory.metrics import Accuracy, View
 from simulator.theory.objectives import (

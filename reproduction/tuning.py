@@ -18,7 +18,7 @@ from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import moons, neighbours, separators
 from simulator import Scenario
 from simulator.figures.style import GREY, ORANGE
-from simulator.problem.tasks.linear_classification import LinearClassification
+from simulator.problem.tasks.papers import LinearClassification
 
 CLASSES, SCALED, MEANS = "linear_classification", "scalability", "mean_estimation.alpha"
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-#: The place of a name is its spawn key: append, never reorder.
-NAMES = (
-    *("data", "graph", "clock", "peers", "latency", "loss", "compute", "rates", "rule"),
-    *("availability", "on", "off", "sites"),
-)
 #: What ``problem_seed`` governs, where a scenario has one.
 PROBLEM = ("data", "graph")
 
 
 class Streams:
-    """The named generators of a run: ``Streams(seed).data``, ``.graph``, …"""
+    """The named generators of a run: ``Streams(seed).data``, ``.graph``, …
+
+    The place of a name is its spawn key: append, never reorder.
+    """
 
     data: np.random.Generator
     graph: np.random.Generator
@@ -40,3 +38,6 @@ class Streams:
             entropy = problem_seed if other else seed
             sequence = np.random.SeedSequence(entropy=entropy, spawn_key=(key,))
             setattr(self, name, np.random.default_rng(sequence))
+
+
+NAMES = tuple(Streams.__annotations__)

@@ -29,8 +29,7 @@ from simulator.figures.style import (
     wrapped,
 )
 from simulator.problem.problem import Floats, Problem
-from simulator.problem.tasks.linear_classification import LinearClassification
-from simulator.problem.tasks.mean_estimation import MeanEstimation
+from simulator.problem.tasks.papers import LinearClassification, MeanEstimation
 from simulator.runs.result import Result
 from simulator.scenario.kinds import kind_of
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -12,8 +10,7 @@ from agents.machinery.code_errors import failed
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.graphs.graph import Agents, check_weights, connected_parts
-from simulator.problem.problem import Problem
-from simulator.problem.tasks.task import Material
+from simulator.problem.problem import Material, Problem
 from simulator.scenario.kinds import blaming
 from simulator.scenario.schema import Scenario
 from simulator.scenario.tables import listing
@@ -52,7 +49,7 @@ def _material(scenario: Scenario, streams: Streams) -> Material:
     require_memory(task.bytes_needed or 0, what)
     material = task.build(streams.data)
     if not isinstance(material, Material):
-        what = "it must give a Material (simulator/problem/tasks/task.py)"
+        what = "it must give a Material (simulator/problem/problem.py)"
         what = f"{what}, got {type(material).__name__}"
         raise ScenarioError(failed(f"task {task.kind}", task.build, what))
     return material
@@ -68,7 +65,13 @@ def _graph(
     if not type(graph).__module__.startswith("simulator."):
         check_weights(W, len(names), graph)
     part, remark = connected_parts(W, names, graph.allow_disconnected)
-    _somebody_has_data(part, material.data.sizes, names)
+    without = np.bincount(part, weights=material.data.sizes) == 0
+    if without.any():  # its models would be anything at all
+        agents = np.flatnonzero(part == np.flatnonzero(without)[0])
+        raise ScenarioError(
+            f"a connected part of the graph in which no agent has data: agent "
+            f"{listing(names, agents)}; at least one needs a training point"
+        )
     return W, remark
 
 
@@ -107,14 +110,3 @@ def _built(scenario: Scenario, streams: Streams) -> Problem:
 def confidence(sizes: Ints, by_data: bool) -> Floats:
     """c_i = m_i / max_j m_j, or C = I (label propagation); 0 for an agent without data."""
     return sizes / sizes.max() if by_data else (sizes > 0).astype(float)
-
-
-def _somebody_has_data(part: Ints, sizes: Ints, names: Sequence[str]) -> None:
-    """In each connected part of the graph: otherwise its models would be anything at all."""
-    without = np.bincount(part, weights=sizes) == 0
-    if without.any():
-        agents = np.flatnonzero(part == np.flatnonzero(without)[0])
-        raise ScenarioError(
-            f"a connected part of the graph in which no agent has data: agent "
-            f"{listing(names, agents)}; at least one needs a training point"
-        )

@@ -8,10 +8,8 @@ can need.  The graph is the same either way.
 from __future__ import annotations
 
 import inspect
-import io
-import json
-import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -33,45 +31,21 @@ Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
 PATIENCE = 60.0
 #: Their work is at most some n² times their other numbers, and n is at most their nodes' number.
 _QUICK = {
-    "barabasi_albert_graph",
-    "barbell_graph",
-    "circular_ladder_graph",
-    "complete_graph",
-    "connected_watts_strogatz_graph",
-    "cycle_graph",
-    "empty_graph",
-    "erdos_renyi_graph",
-    "fast_gnp_random_graph",
-    "gnm_random_graph",
-    "gnp_random_graph",
-    "grid_2d_graph",
-    "ladder_graph",
-    "lollipop_graph",
-    "newman_watts_strogatz_graph",
-    "path_graph",
-    "powerlaw_cluster_graph",
-    "random_geometric_graph",
-    "random_regular_graph",
-    "star_graph",
-    "watts_strogatz_graph",
-    "wheel_graph",
+    *("barabasi_albert_graph", "barbell_graph", "circular_ladder_graph", "complete_graph"),
+    *("connected_watts_strogatz_graph", "cycle_graph", "empty_graph", "erdos_renyi_graph"),
+    *("fast_gnp_random_graph", "gnm_random_graph", "gnp_random_graph", "grid_2d_graph"),
+    *("ladder_graph", "lollipop_graph", "newman_watts_strogatz_graph", "path_graph"),
+    *("powerlaw_cluster_graph", "random_geometric_graph", "random_regular_graph", "star_graph"),
+    *("watts_strogatz_graph", "wheel_graph"),
 }
 _QUICK_WORK = 1e7
 #: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
 _N_IS_NO_COUNT = {
-    "binomial_tree",
-    "dorogovtsev_goltsev_mendes_graph",
-    "hypercube_graph",
-    "kneser_graph",
-    "margulis_gabber_galil_graph",
-    "mycielski_graph",
-    "navigable_small_world_graph",
-    "random_cograph",
-    "sudoku_graph",
+    *("binomial_tree", "dorogovtsev_goltsev_mendes_graph", "hypercube_graph", "kneser_graph"),
+    *("margulis_gabber_galil_graph", "mycielski_graph", "navigable_small_world_graph"),
+    *("random_cograph", "sudoku_graph"),
 }
-#: How the process ends that has no graph to give: a message is in its output; no memory was left.
-_MESSAGE, _NO_MEMORY = 3, 4
-#: … or its time was up, where the system has an alarm for that.
+#: How the process ends whose time is up, where the system has an alarm for that.
 _NO_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 
 
@@ -125,10 +99,8 @@ def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges
     except MemoryError:
         raise
     except Exception as error:  # whatever networkx makes of the user's arguments
-        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
         reason = str(error) or type(error).__name__
-        given = given if len(given) <= 300 else given[:300] + "…"
-        raise ScenarioError(f"{where}: {reason[:300]}; got {given or 'no arguments'}") from None
+        raise ScenarioError(f"{where}: {reason[:300]}; got {_shown(arguments)}") from None
     if not isinstance(made, nx.Graph):
         raise ScenarioError(f"{where} gives a {type(made).__name__}, not a graph")
     if made.is_directed():
@@ -144,18 +116,20 @@ def _edges(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges
     return ends[0::2], ends[1::2], weights
 
 
+def _shown(arguments: Mapping[str, Any]) -> str:
+    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
+    return (given if len(given) <= 300 else given[:300] + "…") or "no arguments"
+
+
 # --- in a process of its own --------------------------------------------------------------------
 def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
     room, seconds = min(memory(), _room(n)), _seconds(n)
-    task = {"name": name, "arguments": arguments, "n": n, "where": where}
-    task |= {"room": room, "seconds": seconds}
-    here = str(Path(__file__).resolve().parents[2])
-    others = os.environ.get("PYTHONPATH")
+    here, others = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")
     path = here if not others else os.pathsep.join((here, others))
     try:
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-m", __name__],
-            input=json.dumps(task).encode(),
+            input=pickle.dumps((room, seconds, (name, dict(arguments), n, where))),
             capture_output=True,
             timeout=PATIENCE,
             env={**os.environ, "PYTHONPATH": path},
@@ -165,14 +139,14 @@ def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str
         raise _stopped(where, arguments, f"was still at work after {PATIENCE:g} s") from None
     if done.returncode == _NO_TIME:
         raise _stopped(where, arguments, f"was still at work after {seconds:g} s for {n} agents")
-    if done.returncode == _MESSAGE:
-        raise ScenarioError(done.stdout.decode())
-    if done.returncode == 0:
-        with np.load(io.BytesIO(done.stdout)) as arrays:
-            return arrays["a"], arrays["b"], arrays["weights"].tolist()
-    if done.returncode == _NO_MEMORY or done.returncode < 0:  # a signal: the system's own limits
+    if done.returncode > 0:
+        raise RuntimeError(done.stderr.decode(errors="replace"))
+    made = pickle.loads(done.stdout) if done.returncode == 0 else MemoryError()  # noqa: S301
+    if isinstance(made, MemoryError):  # or a signal: the system's own limits
         raise _stopped(where, arguments, f"needs more than {gigabytes(room)} for {n} agents")
-    raise RuntimeError(done.stderr.decode(errors="replace"))
+    if isinstance(made, ScenarioError):
+        raise made
+    return made
 
 
 def _room(n: int) -> float:
@@ -189,29 +163,22 @@ def _seconds(n: int) -> float:
 
 
 def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioError:
-    given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     return ScenarioError(
-        f"{where} {why} and was stopped; got {given[:300] or 'no arguments'}; "
+        f"{where} {why} and was stopped; got {_shown(arguments)}; "
         "ask for less, or write the graph to a file and use graph.kind: file"
     )
 
 
-def _serve() -> int:
+def _serve() -> None:
     """Make the graph that standard input asks for, and write its edges to standard output."""
-    task = json.load(sys.stdin)
-    _restrict(task["room"], task["seconds"])
-    output = sys.stdout.buffer
+    room, seconds, asked = pickle.load(sys.stdin.buffer)  # noqa: S301
+    _restrict(room, seconds)
+    made: Any
     try:
-        a, b, weights = _edges(task["name"], task["arguments"], task["n"], task["where"])
-        made = io.BytesIO()
-        np.savez(made, a=a, b=b, weights=_numbers(weights))
-    except ScenarioError as error:
-        output.write(str(error).encode())
-        return _MESSAGE
-    except MemoryError:
-        return _NO_MEMORY
-    output.write(made.getbuffer())
-    return 0
+        made = _edges(*asked)
+    except (ScenarioError, MemoryError) as error:
+        made = error
+    pickle.dump(made, sys.stdout.buffer)
 
 
 def _restrict(room: float, seconds: float) -> None:
@@ -228,10 +195,5 @@ def _restrict(room: float, seconds: float) -> None:
         pass
 
 
-def _numbers(weights: list[Any]) -> NDArray[np.float64]:
-    """NaN for a weight that is no number."""
-    return np.array([w if isinstance(w, int | float) else math.nan for w in weights], dtype=float)
-
-
 if __name__ == "__main__":
-    sys.exit(_serve())
+    _serve()

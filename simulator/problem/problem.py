@@ -55,6 +55,24 @@ class DataSets(Sequence[Point]):
         """m_i, the number of points of each agent."""
         return np.diff(self.offsets)
 
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The agent of each point."""
+        return np.repeat(np.arange(len(self)), self.sizes)
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a task gives: data, and whatever else is known about the agents."""
+
+    names: list[str]
+    data: DataSets
+    test: DataSets | None = None
+    targets: Floats | None = None
+    vectors: Floats | None = None
+    #: The user's table of agents, one row each in the order of the names, where there is one.
+    about: Table | None = None
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -1,6 +1,6 @@
 """Runs that would never end, or not fit into memory: refused before their first event.
 
-One guard of memory, and one of work: how many events the engine has to make at least.  A run that
+One guard of memory, and one of work: about how many events the engine has to make.  A run that
 merely takes hours is the user's to wait for, or to interrupt.
 """
 
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from agents.rule import SOLVE_THEN_ANSWER, TELL
+from agents.rule import TELL
 from simulator.engines.setup import Setup
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
@@ -25,12 +25,19 @@ _AGENT, _LINK = 2500, 400
 #: Three days of the compiled engine at its fastest; and where a metric may end the run sooner, what
 #: leaves the clock some bits to advance by.
 MOST_EVENTS, MOST_EVENTS_TO_TARGET = 10**12, 10**15
+#: What the numbers of events follow from, beside when the run stops.
+_KEYS = {
+    "ticks": "clock.rate",
+    "messages": "network, compute",
+    "switches": "availability",
+    "samples": "record",
+}
 
 
 def check_run(setup: Setup) -> None:
     """Raise ScenarioError for a run that cannot end or does not fit."""
-    agents, links, messages = len(setup.rates), len(setup.neighbour), _messages_under_way(setup)
     scenario = setup.scenario
+    agents, links, messages = len(setup.rates), len(setup.neighbour), _messages_under_way(setup)
     needed = messages * (setup.message_bytes - scenario.network.header + _MESSAGE[scenario.engine])
     what = f"{agents:,} agents with {links // 2:,} links"
     if scenario.engine == "simpy":
@@ -51,15 +58,6 @@ def check_run(setup: Setup) -> None:
         )
 
 
-#: What the numbers of events follow from, beside when the run stops.
-_KEYS = {
-    "ticks": "clock.rate",
-    "messages": "network, compute",
-    "switches": "availability",
-    "samples": "record",
-}
-
-
 def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
     """The error for a run with so many samples."""
     key = "every" if scenario.record.every is not None else "every_communications"
@@ -69,137 +67,100 @@ def too_many_samples(scenario: Scenario, count: str) -> ScenarioError:
 
 
 def expected_events(setup: Setup) -> dict[str, float]:
-    """Lower bounds in the mean, where some are known, of what the engine has to do."""
+    """About how many there are in the mean, and rather fewer than more."""
     scenario = setup.scenario
-    every, every_communications = scenario.sampling
-    seconds = _least_seconds(setup)
-    on, stays = 1.0, math.inf
-    if isinstance(scenario.availability, OnOff):
-        on = scenario.availability.share_on
-        stays = scenario.availability.on.mean_value + scenario.availability.off.mean_value
-    computing = scenario.compute.time.mean_value
-    if scenario.algorithm.mode == "sync":
-        ticks, messages = 0.0, _least_messages_in_rounds(setup, seconds)
-    else:  # clocks go on while an agent computes
-        lasting = min(scenario.stop.time or math.inf, max(seconds, computing))
-        ticks, messages = on * float(setup.rates.sum()) * lasting, 0.0
-        if computing == 0 and setup.availability is None:  # each tick of who has neighbours sends
+    stop, (every, every_communications) = scenario.stop, scenario.sampling
+    gossip, availability = scenario.algorithm.mode == "async", scenario.availability
+    most, last = stop.time or math.inf, stop.communications or math.inf
+    rate = _sent_a_second(setup) if gossip else _sent_a_second_in_rounds(setup)
+    seconds = min(most, last / rate if rate else 0.0)
+    switches, on = 0.0, 1.0
+    if isinstance(availability, OnOff):
+        stays = availability.on.mean_value + availability.off.mean_value
+        switches, on = 2 * len(setup.rates) * seconds / stays, availability.share_on
+    if gossip:
+        ticks = on * float(setup.rates.sum()) * seconds
+        messages = 0.0
+        if scenario.compute.time.mean_value == 0 and availability is None:
             messages = float(setup.rates[np.diff(setup.first) > 0].sum()) * seconds
-            messages = min(messages, scenario.stop.communications or math.inf)
-    if scenario.stop.time is None:
-        messages = max(messages, scenario.stop.communications or 0.0)
+    else:  # whoever waits for all the others does so while they are on
+        ticks, messages = 0.0, _least_messages_in_rounds(setup, on ** len(setup.rates) * seconds)
+    messages = min(messages, last) if gossip else messages
+    if stop.time is None:
+        messages = max(messages, last)
     samples = 0.0
-    if scenario.record.samples is None and every is not None:
-        samples = seconds / every
-    elif scenario.record.samples is None and scenario.algorithm.mode == "async":
-        samples = messages / every_communications
-    switches = 2 * len(setup.rates) * seconds / stays
+    if scenario.record.samples is None and (gossip or every is not None):
+        samples = messages / every_communications if every is None else seconds / every
     return {"ticks": ticks, "messages": messages, "switches": switches, "samples": samples}
 
 
-def _least_seconds(setup: Setup) -> float:
-    """How long the run is at least, in the mean; 0 where nothing is known."""
-    stop, rate = setup.scenario.stop, _most_messages_a_second(setup)
-    # At once: a hello on every link, and what each agent sends before it is busy.
-    hello = setup.scenario.algorithm.start == "hello"
-    at_start = len(setup.rates) + (len(setup.neighbour) if hello else 0)
-    sent = max(0.0, (stop.communications or math.inf) - at_start)
-    return min(stop.time or math.inf, sent / rate if rate else 0.0)
-
-
-def _most_messages_a_second(setup: Setup) -> float:
-    """An upper bound in the mean; 0 where none is known."""
-    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbour)
-    computing = _least(setup.compute_factors) * scenario.compute.time.mean_value
-    if scenario.algorithm.mode == "async":
-        ticking = _sent_by_ticks(setup)
-        if setup.rule.protocol == SOLVE_THEN_ANSWER and computing > 0:
-            return min(ticking, len(setup.rates) / computing)  # every message follows a solve
-        return ticking
-    most = network.drop.extremes[1]
-    # A round takes at least the mean latency, as its slowest message does not fall below that.
-    slowest = _least(setup.latency_factors)
-    shortest = slowest * network.latency.mean_value + computing
-    shortest += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
-    # What is slow is sent again as well.
-    again = 1 + slowest * network.latency.rare_value / network.timer
-    return 0.0 if shortest == 0 or most == 1 else links * again / (1 - most) / shortest
-
-
-def _sent_by_ticks(setup: Setup) -> float:
-    """Messages a second in the mean, if no tick is skipped and no message lost."""
-    if setup.rule.protocol == TELL:
-        return float(setup.rates @ np.diff(setup.first))
-    return 2 * float(setup.rates.sum())  # a request and a reply
+# --- gossip ---------------------------------------------------------------------------------------
+def _sent_a_second(setup: Setup) -> float:
+    """At every tick a request and a reply, or a message to every neighbour; at most one a solve."""
+    sent = np.diff(setup.first) if setup.rule.protocol == TELL else np.full(len(setup.rates), 2)
+    computing = _least(setup.compute_factors) * setup.scenario.compute.time.mean_value
+    rate = float(setup.rates @ sent)
+    return min(rate, float(sent.sum()) / computing) if computing > 0 else rate
 
 
 def _messages_under_way(setup: Setup) -> float:
     """How many messages of gossip are on their way at a time."""
-    scenario, network = setup.scenario, setup.scenario.network
-    if scenario.algorithm.mode == "sync":
+    stop, network = setup.scenario.stop, setup.scenario.network
+    if setup.scenario.algorithm.mode == "sync":
         return 0.0
-    rate = _sent_by_ticks(setup)
-    most = min(rate * (scenario.stop.time or math.inf), scenario.stop.communications or math.inf)
-    under_way = rate * network.latency.mean_value
-    if setup.latency_factors is not None:
-        under_way *= float(setup.latency_factors.mean())
-    # An uplink that is given more than it can pass on keeps the rest.
-    if network.bandwidth is not None:
+    rate = _sent_a_second(setup)
+    sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
+    under_way = rate * network.latency.mean_value * float(_factors(setup.latency_factors).mean())
+    if network.bandwidth is not None:  # an uplink that is given more than it can pass on keeps it
         capacity = len(setup.rates) * network.bandwidth / setup.message_bytes
-        under_way += max(0.0, 1 - capacity / rate) * most
-    # An agent that is busy neither ticks nor sends.
-    busy = scenario.compute.time.mean_value
-    if busy > 0:
-        most = min(most, 2 * len(setup.rates) * (scenario.stop.time or math.inf) / busy)
-    return min(under_way, most)
+        under_way += max(0.0, 1 - capacity / rate) * sent
+    return min(under_way, sent)
+
+
+# --- rounds ---------------------------------------------------------------------------------------
+def _sent_a_second_in_rounds(setup: Setup) -> float:
+    """As if the mean latency were every message's, and nobody sent again what is only slow."""
+    network, computing = setup.scenario.network, setup.scenario.compute.time.mean_value
+    least = _least(setup.latency_factors) * network.latency.mean_value
+    least += _least(setup.compute_factors) * computing
+    least += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
+    lost = network.drop.extremes[1]
+    return len(setup.neighbour) / (1 - lost) / least if least > 0 and lost < 1 else 0.0
 
 
 def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     """At least one round, and as many attempts of it as are lost, or late, in the best of times."""
-    scenario, network, links = setup.scenario, setup.scenario.network, len(setup.neighbour)
+    network, stop, links = setup.scenario.network, setup.scenario.stop, len(setup.neighbour)
     least, most = network.drop.extremes
-    time = scenario.stop.time or math.inf
+    time = stop.time or math.inf
     slow = network.latency.drawn.mean_value
     slow *= _least(setup.latency_factors) * _least(setup.link_factors)
     attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
     sent = links * attempts
-    if network.bandwidth is not None:
-        sent = min(sent, time * len(setup.rates) * network.bandwidth / setup.message_bytes)
     length = _longest_round(setup)
-    if most > 0:
-        length += network.timer * _mean_repeats(most, links)
-    share = 1.0
-    if isinstance(scenario.availability, OnOff):  # all agents are on
-        share = scenario.availability.share_on ** len(setup.rates)
-    rounds = share * seconds / length if length > 0 else math.inf
-    return max(sent, min(rounds * sent, scenario.stop.communications or math.inf))
+    if most == 1:
+        length = math.inf
+    elif most > 0:  # repeats of the unluckiest: the sum over k of min(1, links·most^k) at most
+        unlucky = math.log(links) / -math.log(most) + 1 / (1 - most)
+        length += network.timer * min(unlucky, links * most / (1 - most))
+    rounds = seconds / length if length > 0 else math.inf
+    return max(sent, min(rounds * sent, stop.communications or math.inf))
 
 
 def _longest_round(setup: Setup) -> float:
     """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
     network, computing = setup.scenario.network, setup.scenario.compute.time
-    longest = network.latency.drawn.rare_value * _most(setup.latency_factors)
-    longest *= _most(setup.link_factors)
-    longest += computing.drawn.rare_value * _most(setup.compute_factors)
+    longest = network.latency.drawn.rare_value * float(_factors(setup.latency_factors).max())
+    longest *= float(_factors(setup.link_factors).max())
+    longest += computing.drawn.rare_value * float(_factors(setup.compute_factors).max())
     if network.bandwidth is not None:  # agents send one message after another
         longest += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
     return longest
 
 
-def _most(factors: Floats | None) -> float:
-    return 1.0 if factors is None else float(factors.max())
+def _factors(given: Floats | None) -> Floats:
+    return np.ones(1) if given is None else given
 
 
 def _least(factors: Floats | None) -> float:
-    return 1.0 if factors is None else float(factors.min())
-
-
-def _mean_repeats(loss: float, messages: int) -> float:
-    """An upper bound of how often the unluckiest of so many messages is repeated, in the mean.
-
-    It is repeated k times with a probability of at most min(1, messages·loss^k): the sum over k.
-    """
-    if loss == 1:
-        return math.inf
-    sure = max(0, math.floor(math.log(messages) / -math.log(loss)))
-    return sure + messages * loss ** (sure + 1) / (1 - loss)
+    return float(_factors(factors).min())

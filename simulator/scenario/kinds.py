@@ -82,7 +82,7 @@ class Task(Strict):
 
         Returns
         -------
-        simulator.problem.tasks.task.Material
+        simulator.problem.problem.Material
             Names (n), points X (M, p) or None and targets y (M,) end to end, how many each agent
             has (n,), and where they are known true models (n, p) and vectors to compare (n, d).
         """

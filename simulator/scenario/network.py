@@ -136,16 +136,6 @@ Partition: Any = create_model("Partition", __base__=Cut, **{"from": (Seconds, _F
 Partition.__doc__ = Cut.__doc__
 
 
-def overlaps(cuts: list[Cut]) -> list[tuple[str, str]]:
-    """Partitions that begin before an earlier one has ended."""
-    order = sorted(range(len(cuts)), key=lambda k: cuts[k].begin)
-    return [
-        (f"{k}.from", f"must not be before {cuts[j].until:g} s, when partition {j + 1} ends")
-        for j, k in pairwise(order)
-        if cuts[k].begin < cuts[j].until
-    ]
-
-
 # --- the block ------------------------------------------------------------------------------------
 class Network(Strict):
     """What happens to a message on its way."""
@@ -169,7 +159,11 @@ class Network(Strict):
 
     @model_validator(mode="after")
     def _one_after_another(self) -> Self:
-        report([(f"partitions.{key}", what) for key, what in overlaps(self.partitions)])
+        cuts = self.partitions
+        order = sorted(range(len(cuts)), key=lambda k: cuts[k].begin)
+        early = [(j, k) for j, k in pairwise(order) if cuts[k].begin < cuts[j].until]
+        what = "must not be before {:g} s, when partition {} ends"
+        report([(f"partitions.{k}.from", what.format(cuts[j].until, j + 1)) for j, k in early])
         return self
 
     @property

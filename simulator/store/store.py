@@ -98,11 +98,7 @@ class Store:
 
     def has(self, folder: Path, reads: Iterable[str] | None = ()) -> bool:
         """Is there a complete result?  See ``check``."""
-        try:
-            self.check(folder, reads)
-        except (MissingError, DamagedError):
-            return False
-        return True
+        return _is_right(lambda: self.check(folder, reads))
 
     def check(self, folder: Path, reads: Iterable[str] | None = ()) -> None:
         """Raise MissingError unless a result is there, DamagedError unless it is whole.
@@ -115,9 +111,7 @@ class Store:
     def check_writable(self) -> None:
         """Find out before a long run, not after it, that results cannot be written."""
         with writing(self.root):
-            place = self.root
-            while not place.exists() and place != place.parent:
-                place = place.parent
+            place = next(place for place in (self.root, *self.root.parents) if place.exists())
             with tempfile.TemporaryFile(dir=place):
                 pass
 
@@ -176,13 +170,8 @@ class Store:
 
     def has_figures(self, folder: Path) -> bool:
         """Are figures there, as they were drawn?"""
-        manifest = self.manifest(folder)
-        try:
-            for name, known in manifest["figures"].items():
-                check_file(folder / name, known, content=True)
-        except (MissingError, DamagedError):
-            return False
-        return bool(manifest["figures"])
+        known = self.manifest(folder)["figures"]
+        return bool(known) and _is_right(lambda: check_files(folder, {"files": known}))
 
     def add_figures(self, folder: Path, draw: Draw) -> None:
         """Draw the figures of a result that was stored without them."""
@@ -241,6 +230,14 @@ class Store:
     def history(self, folder: Path) -> History | None:
         """The models at the samples of a run, if they were recorded."""
         return _history_of(folder, self.manifest(folder))
+
+
+def _is_right(check: Callable[[], None]) -> bool:
+    try:
+        check()
+    except (MissingError, DamagedError):
+        return False
+    return True
 
 
 def read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
@@ -383,16 +380,14 @@ def input_names(scenario: Scenario) -> dict[Path, str]:
 
     Files of different folders may have the same name, and some file systems take ``A`` for ``a``.
     """
-    names: dict[Path, str] = {}
-    taken = set[str]()
+    names: dict[str, Path] = {}
     for path in scenario_files(scenario):
         name, number = path.name, 1
-        while name.casefold() in taken:
+        while name.casefold() in map(str.casefold, names):
             number += 1
             name = f"{path.stem}-{number}{path.suffix}"
-        taken.add(name.casefold())
-        names[path] = f"{INPUTS}/{name}"
-    return names
+        names[name] = path
+    return {path: f"{INPUTS}/{name}" for name, path in names.items()}
 
 
 def write_inputs(scenario: Scenario, folder: Path) -> dict[Path, str]:
@@ -422,15 +417,7 @@ def _git_commit() -> str | None:
     git = shutil.which("git")
     if git is None or not (here / ".git").exists():
         return None
-    command = [
-        git,
-        "-C",
-        str(here),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=40",
-        "--exclude=*",
-    ]
+    words = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    command = [git, "-C", str(here), *words]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     return answer.stdout.strip() or None

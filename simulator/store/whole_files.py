@@ -35,31 +35,20 @@ T = TypeVar("T")
 
 # --- folders that vanish --------------------------------------------------------------------------
 @contextmanager
-def _passing_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    _sweep_up(parent, prefix)
-    folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
-    try:
-        yield folder
-    finally:
-        try:
-            shutil.rmtree(folder, ignore_errors=True)
-        except KeyboardInterrupt:  # in the middle of it
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder for work in the system's temporary folder."""
-    with _passing_folder(Path(tempfile.gettempdir()), SCRATCH) as folder:
-        yield folder
+def scratch(parent: Path | None = None, prefix: str = SCRATCH) -> Iterator[Path]:
+    """A folder for work, by default in the system's temporary folder."""
+    _sweep_up(parent or Path(tempfile.gettempdir()), prefix)
+    with tempfile.TemporaryDirectory(
+        prefix=prefix, dir=parent, ignore_cleanup_errors=True
+    ) as folder:
+        yield Path(folder)
 
 
 @contextmanager
 def drafting(parent: Path) -> Iterator[Path]:
     """A folder for drafts of what is in ``parent``, which is made if it is not there."""
     parent.mkdir(parents=True, exist_ok=True)
-    with _passing_folder(parent, DRAFT) as work:
+    with scratch(parent, DRAFT) as work:
         yield work
 
 
@@ -112,9 +101,8 @@ def _move_in(draft: Path, folder: Path, work: Path) -> None:
             os.rename(draft, folder)
             return
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or attempt == _ATTEMPTS - 1:
                 raise
-    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
 
 
 # --- hashes ---------------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ Nothing here is shared with the agents' ADMM, so that one may be checked against
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Hashable
+from functools import cached_property, wraps
+from threading import Lock
+from typing import Any, ParamSpec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +24,10 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Loss, design
 from simulator.errors import NoOptimumError, SimulatorError
-from simulator.theory.remembered import remembered
 
 Indices = NDArray[np.int64]
 Data = Callable[[Floats], tuple[Floats, Floats]]
+P = ParamSpec("P")
 
 #: Residuals of the optimality conditions, relative to their terms: aimed at, and insisted on, which
 #: is less: points whose kinks lie within 1e-9 of one vertex can't be told apart by rounded numbers.
@@ -41,8 +44,52 @@ HARDNESS = (*_ONCE, *_ONCE, *_ONCE, *_ONCE, 13, 14)
 #: A Newton system with at most so many active points and agents is factorised.
 DENSE_POINTS = 1500
 DENSE_AGENTS = 2000
+#: How many solutions a function remembers, and how many numbers a solution may have: at most 50 MB.
+MOST = 64
+LARGEST = 100_000
 
 
+# --- what is asked for again and again ------------------------------------------------------------
+def remembered(solve: Callable[P, Floats]) -> Callable[P, Floats]:
+    """``solve``, a pure function of arrays and values, which solves nothing twice.
+
+    A sweep over delays, a comparison, a figure of several rules all need the same few optima.  What
+    a process has solved it remembers by the content of what was asked, so that nobody has to hand
+    solutions around and no solution can belong to another problem.
+    """
+    solutions: dict[Hashable, Floats] = {}
+    turn = Lock()  # workers may be threads
+
+    @wraps(solve)
+    def recall(*args: P.args, **kwargs: P.kwargs) -> Floats:
+        key = tuple(_content(part) for part in (*args, *sorted(kwargs.items())))
+        with turn:
+            found = solutions.pop(key, None)
+        if found is None:
+            found = solve(*args, **kwargs)
+        if found.size <= LARGEST:
+            with turn:
+                solutions[key] = found  # the last one in: the first to go is the longest unused
+                while len(solutions) > MOST:
+                    del solutions[next(iter(solutions))]
+        return found.copy()
+
+    return recall
+
+
+def _content(part: Any) -> Hashable:
+    """What tells an argument from another; of an object with fields, its class and their values."""
+    if isinstance(part, np.ndarray):
+        data = np.ascontiguousarray(part)
+        return part.shape, part.dtype.str, hashlib.blake2b(data.tobytes()).digest()
+    if isinstance(part, csr_array):
+        return part.shape, *(_content(array) for array in (part.data, part.indices, part.indptr))
+    if isinstance(part, tuple):
+        return tuple(_content(item) for item in part)
+    return type(part), repr(part)
+
+
+# --- the solver -----------------------------------------------------------------------------------
 @remembered
 def minimise(
     K: csr_array,

@@ -36,7 +36,9 @@ class View:
         self._value: float | None = None
         #: Remarks for the user.
         self.notes: tuple[str, ...] = ()
-        self.test_owner = _test_owners(problem)
+        test = problem.test
+        #: The agent of each test point, where there are any.
+        self.test_owner = None if test is None or not len(test.y) else test.owner
         rule = scenario.algorithm.rule
         if rule is not None and rule.objective is not None and problem.W.nnz:
             self._find_optimum(scenario)
@@ -220,15 +222,46 @@ class L2Error(Followed):
         return view.problem.targets
 
 
-class Accuracy(Metric):
+class _OnTestPoints(Metric):
+    """A mean over an agent's own test points, and then over the agents that have any."""
+
+    always, by_agent = True, True
+
+    def problems(self, task: Task) -> Problems:
+        """There must be test points, with labels or of a regression."""
+        labelled = isinstance(self, Accuracy)
+        loss = task.loss  # type: ignore[attr-defined]
+        if not task.has_test:
+            hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
+            return [("", f"{self.kind} needs test points{hint}")]
+        if loss.labels == labelled or (labelled and task.count is not None):
+            return []
+        better = "test_error" if labelled else "accuracy"
+        return [("", f"{self.kind} is not for the {loss.kind} loss; {better} is")]
+
+    def measure(self, view: View, models: Floats) -> float:
+        """The mean over agents that have test points."""
+        return float(np.nanmean(self.each(view, models)))
+
+    def each(self, view: View, models: Floats) -> Floats:
+        """Of each agent; NaN for an agent without test points."""
+        test, owner = view.problem.test, view.test_owner
+        assert test is not None
+        assert owner is not None
+        scores = self.scores(_predictions(test, owner, models), test.y)
+        total = np.bincount(owner, weights=scores, minlength=view.problem.n)
+        return np.where(test.sizes > 0, total / np.maximum(test.sizes, 1), np.nan)
+
+    def scores(self, predictions: Floats, y: Floats) -> Floats:
+        """Of each test point."""
+        raise NotImplementedError
+
+
+class Accuracy(_OnTestPoints):
     """The share of right predictions on an agent's own test points, mean over agents."""
 
     kind: Literal["accuracy"] = "accuracy"
-    label, always, grows, by_agent = "mean test accuracy", True, True, True
-
-    def problems(self, task: Task) -> Problems:
-        """There must be test points, with labels."""
-        return _needs_test(self.kind, task) or _other_loss(self.kind, task, TestError)
+    label, grows = "mean test accuracy", True
 
     def available(self, view: View) -> bool:
         """Where there are test points with labels."""
@@ -237,65 +270,25 @@ class Accuracy(Metric):
             return False
         return bool(np.all(np.abs(test.y) == 1.0))
 
-    def measure(self, view: View, models: Floats) -> float:
-        """The mean over agents that have test points."""
-        return float(np.nanmean(self.each(view, models)))
-
-    def each(self, view: View, models: Floats) -> Floats:
-        """Of each agent; xᵀθ = 0 is wrong; NaN for an agent without test points."""
-        test, owner = view.problem.test, view.test_owner
-        assert test is not None
-        assert test.X is not None
-        assert owner is not None
-        margins = _predictions(test, owner, models) * test.y
-        right = np.bincount(owner[margins > 0], minlength=view.problem.n)
-        return np.where(test.sizes > 0, right / np.maximum(test.sizes, 1), np.nan)
+    def scores(self, predictions: Floats, y: Floats) -> Floats:
+        """1 where the sign is right; xᵀθ = 0 is wrong."""
+        return (predictions * y > 0).astype(float)
 
 
-class TestError(Metric):
+class TestError(_OnTestPoints):
     """The mean squared error on an agent's own test points, mean over agents."""
 
     __test__ = False  # pytest: no test in spite of its name
     kind: Literal["test_error"] = "test_error"
-    label, always, by_agent = "mean squared error\non test points", True, True
-
-    def problems(self, task: Task) -> Problems:
-        """There must be test points, of a regression."""
-        return _needs_test(self.kind, task) or _other_loss(self.kind, task, Accuracy)
+    label = "mean squared error\non test points"
 
     def available(self, view: View) -> bool:
         """Where there are test points, and the loss is one of regression."""
         return view.test_owner is not None and not view.problem.loss.labels
 
-    def measure(self, view: View, models: Floats) -> float:
-        """The mean over agents that have test points."""
-        return float(np.nanmean(self.each(view, models)))
-
-    def each(self, view: View, models: Floats) -> Floats:
-        """(1/m) Σ (xᵀθ − y)² of each agent; NaN for an agent without test points."""
-        test, owner = view.problem.test, view.test_owner
-        assert test is not None
-        assert owner is not None
-        guesses = models[owner, 0] if test.X is None else _predictions(test, owner, models)
-        squares = np.bincount(owner, weights=(guesses - test.y) ** 2, minlength=view.problem.n)
-        return np.where(test.sizes > 0, squares / np.maximum(test.sizes, 1), np.nan)
-
-
-def _needs_test(kind: str, task: Task) -> Problems:
-    """What is wrong where there are no test points."""
-    if task.has_test:
-        return []
-    hint = f", and {task.kind} has none" if task.count is not None else ": give task.test"
-    return [("", f"{kind} needs test points{hint}")]
-
-
-def _other_loss(kind: str, task: Task, other: type[Metric]) -> Problems:
-    """What is wrong where the loss is one of regression, or of classification, and must not be."""
-    loss = task.loss  # type: ignore[attr-defined]
-    if loss.labels == (kind == "accuracy") or (kind == "accuracy" and task.count is not None):
-        return []
-    better = other.model_fields["kind"].default
-    return [("", f"{kind} is not for the {loss.kind} loss; {better} is")]
+    def scores(self, predictions: Floats, y: Floats) -> Floats:
+        """(xᵀθ − y)²."""
+        return (predictions - y) ** 2
 
 
 class Staleness(Metric):
@@ -313,22 +306,15 @@ METRICS: dict[str, type[Metric]] = {
 
 
 def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Floats:
-    """x_t·θ of each test point's agent, (T,)."""
-    assert test.X is not None
+    """x_t·θ of each test point's agent, (T,); without features its mean."""
+    if test.X is None:
+        return models[owner, 0]
     n, p = models.shape
     if np.all(test.sizes == test.sizes[0]):
         # As many points for everybody: no need to copy a model for each point.
         products: Floats = np.matmul(test.X.reshape(n, -1, p), models[:, :, None]).ravel()
         return products
     return np.einsum("tp,tp->t", test.X, models[owner])
-
-
-def _test_owners(problem: Problem) -> NDArray[np.int64] | None:
-    """The agent of each test point; None where there is none."""
-    test = problem.test
-    if test is None or not len(test.y):
-        return None
-    return np.repeat(np.arange(problem.n), test.sizes)
 
 
 @dataclass

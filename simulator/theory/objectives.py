@@ -14,9 +14,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
 from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
-from simulator.problem.problem import DataSets, Floats, Problem
-from simulator.theory.central import minimise
-from simulator.theory.remembered import remembered
+from simulator.problem.problem import Floats, Problem
+from simulator.theory.central import minimise, remembered
 
 #: Numbers in one block of an edge sum, and in one that the processor's cache holds.
 BLOCK, CACHED = 1 << 20, 1 << 16
@@ -35,7 +34,7 @@ class Objective:
         upper = triu(problem.W, k=1, format="coo")
         self.first, self.second = upper.coords
         self.weights = upper.data
-        self.owner = _owners(problem.data)
+        self.owner = problem.data.owner
 
     def __call__(self, Theta: Floats) -> float:
         """Q(Θ)."""
@@ -76,18 +75,15 @@ class Propagation(Objective):
 
     def __call__(self, Theta: Floats) -> float:
         """Q_MP(Θ)."""
-        return 0.5 * (self.smoothness(Theta) + self.mu * self._attachment(Theta))
+        problem, smoothness = self.problem, self.smoothness(Theta)
+        distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
+        attachment = float((problem.D * problem.confidence) @ distances)
+        return 0.5 * (smoothness + self.mu * attachment)
 
     def minimiser(self) -> Floats:
         """Proposition 1."""
         problem = self.problem
         return mp_optimum(problem.W, problem.confidence, problem.solitary, self.mu)
-
-    def _attachment(self, Theta: Floats) -> float:
-        """Σ_i D_ii c_i‖θ_i − θ_i^sol‖²."""
-        problem = self.problem
-        distances = np.sum((Theta - problem.solitary) ** 2, axis=1)
-        return float((problem.D * problem.confidence) @ distances)
 
 
 class Collaboration(Objective):
@@ -100,19 +96,15 @@ class Collaboration(Objective):
 
     def __call__(self, Theta: Floats) -> float:
         """Q_CL(Θ)."""
-        return self.smoothness(Theta) + self.mu * self._loss(Theta)
+        problem, data, models = self.problem, self.problem.data, Theta[self.owner]
+        predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
+        losses = float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
+        losses += self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
+        return self.smoothness(Theta) + self.mu * losses
 
     def minimiser(self) -> Floats:
         """By the central solver."""
         return cl_optimum(self.problem, self.mu, self.ridge)
-
-    def _loss(self, Theta: Floats) -> float:
-        """Σ_i D_ii (L_i(θ_i) + r‖θ_i‖²)."""
-        problem, data = self.problem, self.problem.data
-        models = Theta[self.owner]
-        predictions = models[:, 0] if data.X is None else np.einsum("kp,kp->k", data.X, models)
-        losses = float(problem.D[self.owner] @ problem.loss.values(predictions, data.y))
-        return losses + self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
 
 
 #: The objectives that rules name.
@@ -159,7 +151,7 @@ def cl_optimum(problem: Problem, mu: float, ridge: float = 0.0) -> Floats:
     Theta = problem.solitary.copy()
     if not linked.any():
         return Theta
-    owner = _owners(data)
+    owner = data.owner
     used = linked[owner]
     number = np.cumsum(linked) - 1
     degrees = problem.D[linked]
@@ -208,11 +200,6 @@ def consensus_model(problem: Problem, ridge: float) -> Floats:
             everybody,
             np.ones(len(data.y)),
         )[0]
-
-
-def _owners(data: DataSets) -> NDArray[np.int64]:
-    """The agent of each point."""
-    return np.repeat(np.arange(len(data)), data.sizes)
 
 
 def _require_data(W: csr_array, confidence: Floats) -> None:

@@ -81,8 +81,7 @@ from agents.losses import Smooth
 from agents.losses.quadratic import Quadratic
 from agents.parameters import Positive
 from agents.rule import Rule, per_agent
-from simulator.problem.problem import DataSets
-from simulator.problem.tasks.task import Material
+from simulator.problem.problem import DataSets, Material
 from simulator.scenario.kinds import Graph, Metric, Task
 from simulator.scenario.laws import Law, Q
 

@@ -19,6 +19,7 @@ from agents.losses.hinge import Hinge
 from simulator.errors import ScenarioError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
+from simulator.theory.central import LARGEST, MOST, remembered
 from simulator.theory.metrics import View
 from simulator.theory.objectives import (
     Collaboration,
@@ -27,7 +28,6 @@ from simulator.theory.objectives import (
     consensus_model,
     mp_optimum,
 )
-from simulator.theory.remembered import LARGEST, MOST, remembered
 from tests.conftest import LINEAR, build, problem_of
 
 NAMES = list(LOSSES)

@@ -38,22 +38,13 @@ class GraphFile(Graph):
 
 def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
     """A GraphML file, or an edge list; agents are named as in the task."""
-    if path.suffix.lower() == ".graphml":
-        nodes, edges = _graphml(path)
-        strange = set(nodes) - set(names)
-        if strange:
-            name = next(node for node in nodes if node in strange)
-            raise ScenarioError(
-                f"{path}: node {name!r}: unknown agent; the agents are {listing(names)}"
-            )
+    graphml = path.suffix.lower() == ".graphml"
+    edges = _graphml(path, names) if graphml else _edge_list(path)
 
-        def where(row: int) -> str:
+    def where(row: int) -> str:
+        if graphml:
             return f"{path}: edge {edges['a'].iloc[row]} – {edges['b'].iloc[row]}"
-    else:
-        edges = _edge_list(path)
-
-        def where(row: int) -> str:
-            return f"{path}:{edges.index[row]}"
+        return f"{path}:{edges.index[row]}"
 
     index = pd.Index(names)
     i, j = (index.get_indexer(pd.Index(edges[end])).astype(np.int64) for end in ("a", "b"))
@@ -67,8 +58,8 @@ def _read_graph(path: Path, names: Sequence[str]) -> csr_array:
     return checked(len(names), i, j, edges["weight"], where)
 
 
-def _graphml(path: Path) -> tuple[list[str], pd.DataFrame]:
-    """The nodes of a GraphML file, and its edges: columns a, b and weight (1 where it has none)."""
+def _graphml(path: Path, names: Sequence[str]) -> pd.DataFrame:
+    """The edges of a GraphML file: columns a, b and weight (1 where it has none)."""
     text = read_text(path)
     # Entities are the one way in which XML can explode or fetch other files.  The parser is given
     # the decoded text, so no other encoding can hide a declaration from this check.
@@ -80,8 +71,12 @@ def _graphml(path: Path) -> tuple[list[str], pd.DataFrame]:
         raise ScenarioError(f"{path}: not a GraphML file that networkx can read: {error}") from None
     if made.is_directed():
         raise ScenarioError(f"{path}: the graph is directed; edgedefault must be undirected")
-    edges = pd.DataFrame(made.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
-    return list(made), edges
+    known = set(names)
+    for name in made:
+        if name not in known:
+            what = f"unknown agent; the agents are {listing(names)}"
+            raise ScenarioError(f"{path}: node {name!r}: {what}")
+    return pd.DataFrame(made.edges(data="weight", default=1.0), columns=["a", "b", "weight"])
 
 
 def _edge_list(path: Path) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""The learning tasks, one a file: what is here is found by its place.
+"""The learning tasks; what is here is found by its place.
 
 Generated data come from the stream ``data`` alone, each task drawing in the order that its
 ``build`` states.

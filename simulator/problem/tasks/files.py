@@ -13,8 +13,7 @@ from agents.losses.loss import Loss
 from agents.losses.quadratic import Quadratic
 from agents.parameters import NonNegative
 from simulator.errors import ScenarioError
-from simulator.problem.problem import DataSets, offsets_of
-from simulator.problem.tasks.task import Material
+from simulator.problem.problem import DataSets, Material, offsets_of
 from simulator.scenario.kinds import Task
 from simulator.scenario.quantities import InputFile
 from simulator.scenario.tables import Floats, Table, listing, read_table, read_text
