@@ -31,6 +31,7 @@ class Streams:
     on: np.random.Generator
     off: np.random.Generator
     sites: np.random.Generator
+    slowness: np.random.Generator
 
     def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):

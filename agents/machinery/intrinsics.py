@@ -57,6 +57,19 @@ def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
 
 
 @intrinsic
+def _draw_double(typing_context: Any, function: Any, generator: Any, a: Any, b: Any) -> Any:
+    """Call NumPy's ``double random_…(bitgen_t *, double, double)``; of one number b is ignored."""
+    from llvmlite import ir
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.DoubleType()
+        kind = ir.FunctionType(number, [ir.IntType(64), number, number])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+    return types.float64(types.int64, types.int64, types.float64, types.float64), generate
+
+
+@intrinsic
 def _prefetch(typing_context: Any, address: Any) -> Any:
     """Ask for the line of memory at an address, which will be needed soon; do not wait for it."""
     from llvmlite import ir
@@ -76,4 +89,5 @@ def _prefetch(typing_context: Any, address: Any) -> Any:
 array_at: Any = _array_at
 invoke: Any = _invoke
 next_double: Any = _next_double
+draw_double: Any = _draw_double
 prefetch: Any = _prefetch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from agents.rule import Rule, Start
 from agents.running import RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
+from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
@@ -41,12 +43,16 @@ class Setup:
     first: NDArray[np.int64]
     neighbour: NDArray[np.int64]
     back: NDArray[np.int64]
-    #: Clock rates, and factors on latency, by sender and by directed edge, and on computing time
-    #: (None: 1 everywhere).
+    #: Clock rates, and fixed factors on latency, by sender and by directed edge, and on computing
+    #: time (None: 1 everywhere).
     rates: Floats
     latency_factors: Floats | None
     link_factors: Floats | None
     compute_factors: Floats | None
+    #: Factors that last for a while only, times these.
+    lasting_latency: Lasting | None
+    lasting_links: Lasting | None
+    lasting_computing: Lasting | None
     #: The first models (n, p) and copies (edges, p).
     models: Floats
     copies: Floats
@@ -124,12 +130,13 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
     latency, computing = scenario.network.latency, scenario.compute.time
     rates = own(scenario.clock.rate, "clock.rate")
     assert rates is not None
-    latency_factors = own(getattr(latency, "per_agent", None), "network.latency.per_agent")
-    compute_factors = own(getattr(computing, "per_agent", None), "compute.time.per_agent")
+    latency_factors, lasting_latency = _parted(latency, "per_agent", "network.latency", own)
+    compute_factors, lasting_computing = _parted(computing, "per_agent", "compute.time", own)
     if isinstance(computing, Column):
         times = column_of(problem, computing.column, "compute.time.column")
         compute_factors = times if compute_factors is None else times * compute_factors
-    link_factors = _link_factors(scenario, problem, rng)
+    links = partial(_of_links, rng=rng, problem=problem)
+    link_factors, lasting_links = _parted(latency, "per_link", "network.latency", links)
     sites = sites_of(scenario, problem, streams)
     owners = np.repeat(np.arange(n, dtype=np.int64), np.diff(problem.W.indptr))
     ends = owners, problem.W.indices.astype(np.int64)
@@ -150,6 +157,9 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         latency_factors=latency_factors,
         link_factors=link_factors,
         compute_factors=compute_factors,
+        lasting_latency=lasting_latency,
+        lasting_links=lasting_links,
+        lasting_computing=lasting_computing,
         models=models,
         copies=copies,
         availability=availability_of(scenario, problem, streams),
@@ -172,6 +182,17 @@ def _warm(setup: Setup) -> Setup:
     return replace(setup, models=models, copies=models[setup.neighbour], released=rule.models)
 
 
+def _parted(
+    times: Law[Any], name: str, key: str, drawn: Callable[[Law[Any] | None, str], Floats | None]
+) -> tuple[Floats | None, Lasting | None]:
+    """The factors beside a law of times: those that are fixed, and those that are not."""
+    law: Any = getattr(times, name, None)
+    factors = drawn(law, f"{key}.{name}")
+    if factors is None or getattr(law, "lasts", None) is None:
+        return factors, None
+    return None, Lasting(f"{key}.{name}", law, factors)
+
+
 def _of_agents(
     law: Law[Any] | None, key: str, *, rng: np.random.Generator, problem: Problem
 ) -> Floats | None:
@@ -183,15 +204,16 @@ def _of_agents(
     return _per_agent(law, rng, problem.n, key)
 
 
-def _link_factors(scenario: Scenario, problem: Problem, rng: np.random.Generator) -> Floats | None:
+def _of_links(
+    law: Law[Any] | None, key: str, *, rng: np.random.Generator, problem: Problem
+) -> Floats | None:
     """One factor an undirected link, drawn for i < j in ascending order, at both its edges."""
-    law = getattr(scenario.network.latency, "per_link", None)
     if law is None:
         return None
     W = problem.W
     upper = triu(W, k=1, format="csr")
     upper.sort_indices()
-    factors = _per_agent(law, rng, upper.nnz, "network.latency.per_link", "link")
+    factors = _per_agent(law, rng, upper.nnz, key, "link")
     upper.data = factors
     both = csr_array(upper + upper.T)
     both.sort_indices()

@@ -17,6 +17,7 @@ from simulator.figures.frontier_figures import costs_axes, frontier_line, write_
 from simulator.figures.style import (
     BLUE,
     GREY,
+    HALO,
     ORANGE,
     Look,
     draw,
@@ -225,7 +226,12 @@ def _speedup_lines(
             above = middle >= table[list(_RATIOS)].max(axis=1).to_numpy()
             for position, text, up in zip(x, _bounded(table, ratio, 3), above, strict=True):
                 place: dict[str, Any] = {"textcoords": "offset points", "ha": "center"}
-                place |= {"va": "bottom" if up else "top", "fontsize": 6.5, "color": colour}
+                place |= {
+                    "va": "bottom" if up else "top",
+                    "fontsize": 6.5,
+                    "color": colour,
+                    "path_effects": [HALO],
+                }
                 axis.annotate(text, (position, middle[position]), (0, 5 if up else -5), **place)
         axis.axhline(1.0, color=GREY, linestyle=":")
         log_scale(axis)

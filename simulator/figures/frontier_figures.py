@@ -14,8 +14,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from simulator.figures.style import COUNTS, LOOKS, PLAIN, Look, draw, title, wrapped
-from simulator.figures.sweep_figures import select
+from simulator.figures.style import COUNTS, HALO, LOOKS, PLAIN, Look, draw, title, wrapped
+from simulator.figures.sweep_figures import place_words, select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
 
@@ -28,6 +28,8 @@ _COSTS = {
 }
 #: Of an axis, how far up points stand that did not get to the target, with room for an arrow.
 _EDGE = 0.93
+#: How far that arrow goes each way, in points.
+_ARROW = 13
 #: Where a label may stand, as seen from its point: of the first side, and of the others.
 _RIGHT = ((1, 1), (1, 0), (0, 1), (1, -1), (-1, 1), (-1, 0), (0, -1), (-1, -1))
 _LEFT = tuple((-x, -y) for x, y in _RIGHT)
@@ -48,7 +50,7 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
     lines = []
     for axis, (name, table) in zip(axes, groups, strict=False):
-        axis.set_title(", ".join(map(str, name)) if by else "", loc="left")
+        axis.set_title(place_words(dict(zip(by, name, strict=False)), look), loc="left")
         costs_axes(axis, frontier.points, 0.8 * look.width / columns)
         sides = [select(table, {key: value}) for value in values]
         lines += [frontier_line(axis, own, number) for number, own in enumerate(sides)]
@@ -130,7 +132,7 @@ def frontier_line(
             axis.plot(*place, markerfacecolor=face, markersize=5, zorder=3, **marks)
     for place in points.loc[late, at].itertuples(index=False):
         arrow = {"arrowstyle": "<-", "color": marks["color"], "shrinkA": 0, "shrinkB": 3}
-        axis.annotate("", place, (13, 13), textcoords="offset points", arrowprops=arrow)
+        axis.annotate("", place, (_ARROW, _ARROW), textcoords="offset points", arrowprops=arrow)
     return axis, points, number
 
 
@@ -145,6 +147,8 @@ def write_values(figure: Figure, lines: list[tuple[Any, pd.DataFrame, int]]) -> 
         places = axis.transData.transform(points[["communications_at", "time_at"]])
         ink[axis] += [np.linspace(*ends, 40) for ends in pairwise(places)]
         ink[axis] += [np.repeat(places, 30, axis=0)]  # to lie on a point is worse than on a line
+        arrows = places[(points["censored"] > 0).to_numpy()]
+        ink[axis] += [np.linspace(tail, tail + _ARROW * figure.dpi / 72, 20) for tail in arrows]
         exact = points[points["censored"] == 0]
         for cost, end in product(_COSTS, ("low", "high")):
             bars = exact.assign(**{cost: exact[f"{cost}_paired_{end}"]})
@@ -156,6 +160,7 @@ def write_values(figure: Figure, lines: list[tuple[Any, pd.DataFrame, int]]) -> 
         for text, place in _labels(points):
             note = axis.annotate(text, place, (0, 0), textcoords="offset points", fontsize=6.5)
             note.set(ha="center", va="center", color=_marks(number)["color"], zorder=4)
+            note.set_path_effects([HALO])
             note.set_in_layout(False)
             room = axis.bbox, written[axis], ink[axis], figure.dpi / 72
             found = _place_for(note.get_window_extent(), _RIGHT if number == 0 else _LEFT, *room)
@@ -174,7 +179,7 @@ def _place_for(
     None where it would leave the panel, or run into another text, wherever it stood.
     """
     best, least = None, np.inf
-    for far, way in product((4, 9), ways):
+    for far, way in product((4, 9, 18), ways):
         shift = np.multiply(way, (text.width / 2 + far * point, text.height / 2 + far * point))
         box = text.translated(*shift).padded(1)
         inside = panel.contains(box.x0, box.y0) and panel.contains(box.x1, box.y1)

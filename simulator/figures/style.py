@@ -15,6 +15,7 @@ from matplotlib import colormaps, rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import (
     EngFormatter,
     FuncFormatter,
@@ -54,6 +55,8 @@ LOOKS: tuple[tuple[str, Any], ...] = (
     ("#000000", "-"),
     ("#F0E442", "--"),
 )
+#: Around numbers that lines may run through.
+HALO = withStroke(linewidth=2, foreground="white")
 #: Keys in words and units.
 _WORDS = {
     "algorithm.alpha": "trade-off α",

@@ -123,13 +123,21 @@ def curves(
             _log_errors(axis, sweep, metric)
             _lines(axis, sweep, metric, table, by, look)
             _levels(axis, runs, metric)
+            if scales[x] == "log":
+                axis.set_xlim(left=table[table["x"] > 0].groupby(by)["x"].max().min() / 20)
             if look.narrow or axis is axes[0]:
                 axis.set_ylabel(metric_words(sweep, metric, look))
-        for key, value in row.items():
-            what = "" if key == "world" else f"{look.words(key)}: "
-            axes[0].set_title(f"{what}{label(value)}", loc="left")
+        axes[0].set_title(place_words(row, look), loc="left")
     legend_below(figure, grid[0, 0], look.words(by) if by else None)
     return figure, grid
+
+
+def place_words(values: dict[str, Any], look: Look) -> str:
+    """Where in a grid a panel is: ``delay: 10 ms``; worlds have names."""
+    return ", ".join(
+        str(value) if key == "world" else f"{look.words(key)}: {look.side(key, label(value))}"
+        for key, value in values.items()
+    )
 
 
 def _x_scale(table: pd.DataFrame, x: str, by: str | None, beside: str | None) -> str:

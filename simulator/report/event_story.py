@@ -254,10 +254,14 @@ def delay_law(setup: Setup) -> Histogram:
 
 def _latencies(setup: Setup, rng: np.random.Generator, edges: NDArray[np.int64]) -> Floats:
     delays = setup.scenario.network.latency.draw(rng, len(edges))
-    if setup.latency_factors is not None:
-        delays = delays * setup.latency_factors[setup.owners[edges]]
-    if setup.link_factors is not None:
-        delays = delays * setup.link_factors[edges]
+    for factors, lasting, places in (
+        (setup.latency_factors, setup.lasting_latency, setup.owners[edges]),
+        (setup.link_factors, setup.lasting_links, edges),
+    ):
+        if factors is not None:
+            delays = delays * factors[places]
+        if lasting is not None:
+            delays = delays * lasting.law.draw(rng, len(edges))
     return delays
 
 

@@ -126,8 +126,10 @@ def law_words(law: Law[Any], unit: str = "s") -> str:
     for name, value in law:
         if name in ("kind", "per_agent", "per_link") or value is None:
             continue
-        scaled = isinstance(value, float) and name in ("mean", "low", "high", "value")
-        parts.append(f"{name} {timed(value) if scaled else getattr(value, 'name', value)}")
+        text = str(getattr(value, "name", value))
+        if isinstance(value, float):
+            text = timed(value) if name in ("mean", "low", "high", "value") else f"{value:g}"
+        parts.append(f"{name} {text}")
     return f"{law.kind} with {', '.join(parts)}" if parts else law.kind
 
 

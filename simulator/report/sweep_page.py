@@ -44,6 +44,8 @@ _TABLES = {
     "pairs": "Pairs, one row each",
     "runs": "Runs, one row each",
 }
+#: Swept keys and their values.
+Axes = dict[str, list[Any]]
 #: Rows of a table, and numbers of all curves, at most.
 _ROWS, _CURVES = 5_000, 500_000
 _RATIOS = {
@@ -65,7 +67,8 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         axes = {key: list(dict.fromkeys(sweep.points[key])) for key in keys}
         frames["frontier"] = sweep.points
     there = {name: frame for name, frame in frames.items() if frame is not None and len(frame)}
-    tables, left_out = _tables(there, axes, share)
+    texts = {key: [shown_value(value) for value in values] for key, values in axes.items()}
+    tables, left_out = _tables(there, axes, texts, share)
     pages, first = _pages(source, runs, page)
     curves, thin = _curves(sweep, axes, share)
     if first is not None:
@@ -76,7 +79,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         "kind": kind,
         "vary": vary,
         "axes": [
-            {"key": name, "label": Look().words(name), "values": [str(v) for v in values]}
+            {"key": name, "label": Look().words(name), "values": texts[name]}
             for name, values in axes.items()
         ],
         "tables": tables,
@@ -90,7 +93,7 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         "sweep.html",
         key=key,
         title=f"{sweep.name}: {kind}",
-        words=paragraphs([_words(axes, runs, kind, vary)]),
+        words=paragraphs([_words(sweep, texts, kind, vary)]),
         speedups=notes(_speedups(there.get("speedup"), [key for key in axes if key != vary])),
         notes=notes([*left_out, *thin]),
         failed=notes(f"{run}: failed: {why}" for run, why in failed),
@@ -114,7 +117,7 @@ def _codes(values: Iterable[Any], among: list[Any]) -> list[int]:
     return [places[value] for value in values]
 
 
-def _all_codes(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> dict[str, Any]:
+def _all_codes(frames: dict[str, pd.DataFrame], axes: Axes) -> dict[str, Any]:
     """Where each row of the tables that charts are made of lies along each axis."""
     return {
         name: {
@@ -128,7 +131,7 @@ def _all_codes(frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]]) -> d
 
 
 def _tables(
-    frames: dict[str, pd.DataFrame], axes: dict[str, list[Any]], share: int
+    frames: dict[str, pd.DataFrame], axes: Axes, texts: dict[str, list[str]], share: int
 ) -> tuple[dict[str, Any], list[str]]:
     """The first rows of all tables, with swept values as they were given; what is left out."""
     found, left_out = {}, []
@@ -139,7 +142,7 @@ def _tables(
         if len(rows) < len(frames[name]):
             left_out.append(f"{name}: {len(rows):,} of {len(frames[name]):,} rows are shown.")
         columns = {
-            str(title): [str(axes[title][code]) for code in _codes(values, axes[title])]
+            str(title): [texts[title][code] for code in _codes(values, axes[title])]
             if title in axes
             else column(values)
             for title, values in rows.items()
@@ -170,9 +173,7 @@ def _measures(frames: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     ]
 
 
-def _curves(
-    sweep: Sweep, axes: dict[str, list[Any]], share: int
-) -> tuple[dict[str, Any] | None, list[str]]:
+def _curves(sweep: Sweep, axes: Axes, share: int) -> tuple[dict[str, Any] | None, list[str]]:
     """A curve for each combination and axis: the mean of each metric and its interval."""
     table, runs = sweep.curves, sweep.runs
     if table.empty:
@@ -219,15 +220,17 @@ def _pages(source: Source, runs: pd.DataFrame, page: Path) -> tuple[list[str | N
 
 
 # --- words ----------------------------------------------------------------------------------------
-def _words(axes: dict[str, list[Any]], runs: pd.DataFrame, kind: str, vary: str | None) -> str:
+def _words(sweep: Sweep, texts: dict[str, list[str]], kind: str, vary: str | None) -> str:
+    runs = sweep.runs
     seeds = count(int(runs["seed"].nunique()), "seed")
-    text = f"A {kind} of {count(len(runs), 'run')}, with {seeds} each."
-    keys = [key for key in axes if key != vary]
+    combinations = count(len(sweep.summary), "combination")
+    text = f"A {kind} of {count(len(runs), 'run')}: {combinations}, {seeds} each."
+    keys = [key for key in texts if key != vary]
     if keys:
-        listed = [f"{Look().words(key)} ({', '.join(map(str, axes[key]))})" for key in keys]
+        listed = [f"{Look().words(key)} ({', '.join(texts[key])})" for key in keys]
         text += f" Swept are {'; '.join(listed)}."
     if vary is not None:
-        text += f" Compared are values of {vary}: {', '.join(map(str, axes[vary]))}."
+        text += f" Compared are values of {vary}: {', '.join(texts[vary])}."
     if "target" in runs and runs["target"].notna().any():
         metric = str(runs["target"].dropna().iloc[0])
         reached = int(runs["time_to_target"].notna().sum())

@@ -12,6 +12,7 @@ import numpy as np
 
 from agents.rule import TELL
 from simulator.engines.setup import Setup
+from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.problem import Floats
@@ -98,7 +99,10 @@ def expected_events(setup: Setup) -> dict[str, float]:
 def _sent_a_second(setup: Setup) -> float:
     """At every tick a request and a reply, or a message to every neighbour; at most one a solve."""
     sent = np.diff(setup.first) if setup.rule.protocol == TELL else np.full(len(setup.rates), 2)
-    computing = _least(setup.compute_factors) * setup.scenario.compute.time.mean_value
+    computing = (
+        _least(setup.compute_factors, setup.lasting_computing)
+        * setup.scenario.compute.time.mean_value
+    )
     rate = float(setup.rates @ sent)
     return min(rate, float(sent.sum()) / computing) if computing > 0 else rate
 
@@ -110,7 +114,11 @@ def _messages_under_way(setup: Setup) -> float:
         return 0.0
     rate = _sent_a_second(setup)
     sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
-    under_way = rate * network.latency.mean_value * float(_factors(setup.latency_factors).mean())
+    under_way = (
+        rate
+        * network.latency.mean_value
+        * float(_factors(setup.latency_factors, setup.lasting_latency).mean())
+    )
     if network.bandwidth is not None:  # an uplink that is given more than it can pass on keeps it
         capacity = len(setup.rates) * network.bandwidth / setup.message_bytes
         under_way += max(0.0, 1 - capacity / rate) * sent
@@ -121,8 +129,8 @@ def _messages_under_way(setup: Setup) -> float:
 def _sent_a_second_in_rounds(setup: Setup) -> float:
     """As if the mean latency were every message's, and nobody sent again what is only slow."""
     network, computing = setup.scenario.network, setup.scenario.compute.time.mean_value
-    least = _least(setup.latency_factors) * network.latency.mean_value
-    least += _least(setup.compute_factors) * computing
+    least = _least(setup.latency_factors, setup.lasting_latency) * network.latency.mean_value
+    least += _least(setup.compute_factors, setup.lasting_computing) * computing
     least += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
     lost = network.drop.extremes[1]
     return len(setup.neighbour) / (1 - lost) / least if least > 0 and lost < 1 else 0.0
@@ -134,7 +142,9 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     least, most = network.drop.extremes
     time = stop.time or math.inf
     slow = network.latency.drawn.mean_value
-    slow *= _least(setup.latency_factors) * _least(setup.link_factors)
+    slow *= _least(setup.latency_factors, setup.lasting_latency) * _least(
+        setup.link_factors, setup.lasting_links
+    )
     attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
     sent = links * attempts
     length = _longest_round(setup)
@@ -150,17 +160,25 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
 def _longest_round(setup: Setup) -> float:
     """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
     network, computing = setup.scenario.network, setup.scenario.compute.time
-    longest = network.latency.drawn.rare_value * float(_factors(setup.latency_factors).max())
-    longest *= float(_factors(setup.link_factors).max())
-    longest += computing.drawn.rare_value * float(_factors(setup.compute_factors).max())
+    longest = network.latency.drawn.rare_value * _most(setup.latency_factors, setup.lasting_latency)
+    longest *= _most(setup.link_factors, setup.lasting_links)
+    longest += computing.drawn.rare_value * _most(setup.compute_factors, setup.lasting_computing)
     if network.bandwidth is not None:  # agents send one message after another
         longest += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
     return longest
 
 
-def _factors(given: Floats | None) -> Floats:
-    return np.ones(1) if given is None else given
+def _factors(fixed: Floats | None, lasting: Lasting | None) -> Floats:
+    """Factors; of those that are drawn anew, the mean over time."""
+    mean = 1.0 if lasting is None else lasting.law.mean_value
+    return np.full(1, mean) if fixed is None else fixed * mean
 
 
-def _least(factors: Floats | None) -> float:
-    return float(_factors(factors).min())
+def _least(fixed: Floats | None, lasting: Lasting | None) -> float:
+    return float(_factors(fixed, lasting).min())
+
+
+def _most(fixed: Floats | None, lasting: Lasting | None) -> float:
+    """The greatest; of those that are drawn anew, what they hardly exceed."""
+    rare = 1.0 if lasting is None else lasting.law.rare_value
+    return rare * float(_factors(fixed, None).max())

@@ -25,7 +25,7 @@ def problems_of(scenario: Scenario) -> Problems:
         *_rule_problems(scenario),
         *_stop_problems(scenario),
         *_round_problems(scenario),
-        *_living_problems(scenario),
+        *_place_problems(scenario),
         *_record_problems(scenario),
     ]
 
@@ -103,31 +103,25 @@ def _round_problems(scenario: Scenario) -> Problems:
             "so that the clock stands still; give one of them, or stop.communications"
         )
         problems.append(("algorithm.mode", what))
-    if most > 0 and math.isinf(network.timer):
-        what = "what is lost must be sent again, or a round never ends: give a time"
-        problems.append(("network.retransmit_after", what))
+    losing = {
+        "give a time": most > 0,
+        "availability needs a time": scenario.availability,
+        "partitions needs a time": network.partitions,
+    }
+    for needed, given in losing.items():
+        if given and math.isinf(network.timer):
+            what = f"what is lost must be sent again, or a round never ends: {needed}"
+            problems.append(("network.retransmit_after", what))
     return problems
 
 
-def _living_problems(scenario: Scenario) -> Problems:
-    """Comings and goings with which a run would never end, and sites that nobody knows."""
-    network, stop, availability = scenario.network, scenario.stop, scenario.availability
+def _place_problems(scenario: Scenario) -> Problems:
+    """Agents that may be off for ever, and sites that nobody knows, or that play no part."""
+    network, gossip = scenario.network, scenario.algorithm.mode == "async"
     problems = []
-    if scenario.algorithm.mode == "sync" and math.isinf(network.timer):
-        for key, given in (("availability", availability), ("partitions", network.partitions)):
-            if given:
-                what = f"what is lost must be sent again, or a round never ends: {key} needs a time"
-                problems.append(("network.retransmit_after", what))
-    trace = isinstance(availability, Traced)
-    if trace and stop.time is None and scenario.algorithm.mode == "async":
+    if isinstance(scenario.availability, Traced) and gossip and scenario.stop.time is None:
         what = "with a trace all agents may be off for ever: give stop.time as well"
         problems.append(("availability.kind", what))
-    return [*problems, *_site_problems(scenario)]
-
-
-def _site_problems(scenario: Scenario) -> Problems:
-    """Sites that nobody knows, or that play no part."""
-    network = scenario.network
     users = [("network.latency", "{column: region}")] * isinstance(network.latency, BySite)
     users += [
         (f"network.partitions.{k}.groups", "{random: 5}")
@@ -135,11 +129,13 @@ def _site_problems(scenario: Scenario) -> Problems:
         if cut.groups == "by site"
     ]
     if scenario.sites is None:
-        return [(key, f"needs sites, e.g. sites: {example}") for key, example in users]
-    if users:
-        return []
-    what = "play no part: neither network.latency (kind: sites) nor a partition (groups: by site)"
-    return [("sites", f"{what} asks for them")]
+        problems += [(key, f"needs sites, e.g. sites: {example}") for key, example in users]
+    elif not users:
+        what = (
+            "neither network.latency (kind: sites) nor a partition (groups: by site) asks for them"
+        )
+        problems.append(("sites", f"play no part: {what}"))
+    return problems
 
 
 def _record_problems(scenario: Scenario) -> Problems:

@@ -40,9 +40,11 @@ class Law(Strict, Generic[Q]):
             return
         for name, given in [*vars(cls).items()]:
             if name in ("draw", "weighted") and callable(given):
-                setattr(cls, name, _numbers_of(given))
+                what = "as many finite numbers from 0 as it is asked for, here {}"
+                setattr(cls, name, _checked(given, f"it must give {what}", _as_draws))
             elif name in ("mean_value", "rare_value") and isinstance(given, property):
-                setattr(cls, name, property(_number_of(given.fget), doc=given.__doc__))
+                get = _checked(given.fget, "it must be a finite number from 0", _as_number)
+                setattr(cls, name, property(get, doc=given.__doc__))
 
     def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """Independent values, each from one call of the generator.
@@ -90,41 +92,33 @@ class Law(Strict, Generic[Q]):
         raise NotImplementedError
 
 
-def _numbers_of(draw: Callable[..., Any]) -> Callable[..., Floats]:
-    """The draws of a plugin's law, if time can go on with them."""
+def _checked(function: Any, what: str, read: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a plugin's law, where ``read`` makes sense of its answer, and is not None."""
 
-    @wraps(draw)
-    def checked(self: Law[Any], rng: np.random.Generator, size: int) -> Floats:
-        values = draw(self, rng, size)
-        try:
-            numbers = np.asarray(values)
-        except ValueError:  # a ragged list
-            numbers = np.empty(0)
-        right = numbers.shape == (size,) and numbers.dtype.kind in "fiu"
-        if right and np.all((numbers >= 0) & np.isfinite(numbers)):
-            return numbers.astype(float, copy=False)
-        what = f"it must give as many finite numbers from 0 as it is asked for, here {size}"
-        raise _fault(self, draw, what, numbers if right else values)
+    @wraps(function)
+    def checked(self: Law[Any], *asked: Any) -> Any:
+        got = function(self, *asked)
+        if (answer := read(got, *asked)) is not None:
+            return answer
+        told = f"{what.format(*asked[1:])}, got {' '.join(repr(got).split())[:80]}"
+        raise ScenarioError(failed(f"law {self.kind}", function, told))
 
     return checked
 
 
-def _number_of(value: Any) -> Callable[[Any], float]:
-    """The expectation of a plugin's law, or what it hardly exceeds, if it is a number."""
-
-    @wraps(value)
-    def checked(self: Law[Any]) -> float:
-        number = value(self)
-        if isinstance(number, int | float | np.number) and 0 <= number < math.inf:
-            return float(number)
-        raise _fault(self, value, "it must be a finite number from 0", number)
-
-    return checked
+def _as_draws(got: Any, rng: np.random.Generator, size: int) -> Floats | None:
+    try:
+        numbers = np.asarray(got)
+    except ValueError:  # a ragged list
+        return None
+    right = numbers.shape == (size,) and numbers.dtype.kind in "fiu"
+    right = right and bool(np.all((numbers >= 0) & np.isfinite(numbers)))
+    return numbers.astype(float, copy=False) if right else None
 
 
-def _fault(law: Law[Any], function: Callable[..., Any], what: str, got: Any) -> ScenarioError:
-    shown = " ".join(repr(got).split())[:80]
-    return ScenarioError(failed(f"law {law.kind}", function, f"{what}, got {shown}"))
+def _as_number(got: Any) -> float | None:
+    right = isinstance(got, int | float | np.number) and 0 <= got < math.inf
+    return float(got) if right else None
 
 
 class Constant(Law[Q]):

@@ -200,20 +200,17 @@ def _follow(loc: tuple[int | str, ...], root: type[BaseModel]) -> _Place:
     for item in loc:
         branches = _branches(schema)
         if len(branches) > 1:
-            schema = next(branch for branch in branches if item in _tags(branch))
+            schema = branches[str(item)]
             kind = str(item) if _kinds(schema) else None
             continue
-        path = (*path, item)
-        block, block_kind, kind = _bare(branches[0]), kind, None
-        schema = value_schema = _inside(block, item)
+        (block,), block_kind, kind = branches.values(), kind, None
+        if _is_model(block):
+            field = block.model_fields.get(item)
+            schema = Any if field is None else field.annotation
+        else:
+            schema = get_args(block)[-1] if get_args(block) else Any
+        path, value_schema = (*path, item), schema
     return _Place(path, value_schema, block, block_kind)
-
-
-def _inside(schema: Any, key: int | str) -> Any:
-    """The schema of a block's key, or of a list's item."""
-    if _is_model(schema):
-        return schema.model_fields[key].annotation if key in schema.model_fields else Any
-    return get_args(schema)[-1] if get_args(schema) else Any
 
 
 def _as_written(path: KeyPath, given: Any) -> KeyPath:
@@ -227,44 +224,39 @@ def _as_written(path: KeyPath, given: Any) -> KeyPath:
     return path
 
 
-def _bare(schema: Any) -> Any:
-    return get_args(schema)[0] if get_origin(schema) is Annotated else schema
-
-
 def _is_model(schema: Any) -> bool:
     return isinstance(schema, type) and issubclass(schema, BaseModel)
 
 
-def _branches(schema: Any) -> list[Any]:
-    """The alternatives of a union, None aside; a list of one for anything else."""
-    if get_origin(_bare(schema)) not in (Union, UnionType):
-        return [schema]
-    alternatives = [item for item in get_args(_bare(schema)) if item is not NoneType]
-    return [branch for item in alternatives for branch in _branches(item)]
+def _branches(schema: Any) -> dict[str, Any]:
+    """The alternatives of a union, None aside, by their names in a ``loc``; or the schema alone."""
+    bare, *about = get_args(schema) if get_origin(schema) is Annotated else (schema,)
+    if get_origin(bare) in (Union, UnionType):
+        inside = [_branches(item) for item in get_args(bare) if item is not NoneType]
+        return {name: branch for each in inside for name, branch in each.items()}
+    tags = [item.tag for item in about if isinstance(item, Tag)]
+    return {(tags or _kinds_of(bare) or [str(bare)])[0]: bare}
 
 
-def _tags(branch: Any) -> list[str]:
-    """How pydantic calls a branch of a union in a ``loc``."""
-    named = [item.tag for item in get_args(branch)[1:] if isinstance(item, Tag)]
-    return named or _kinds(branch)
+def _kinds_of(model: Any) -> list[str]:
+    field = model.model_fields.get("kind") if _is_model(model) else None
+    return [] if field is None else list(get_args(field.annotation))
 
 
 def _models(schema: Any) -> list[type[BaseModel]]:
     """The blocks that a schema allows."""
-    return [_bare(branch) for branch in _branches(schema) if _is_model(_bare(branch))]
+    return [branch for branch in _branches(schema).values() if _is_model(branch)]
 
 
 def _kinds(schema: Any) -> list[str]:
     """The kinds of the blocks that a schema allows."""
-    found = _models(schema)
-    fields = [model.model_fields["kind"] for model in found if "kind" in model.model_fields]
-    return [kind for field in fields for kind in get_args(field.annotation)]
+    return [kind for model in _models(schema) for kind in _kinds_of(model)]
 
 
 def _words(schema: Any) -> list[str]:
     """The words that a schema allows."""
-    literals = [_bare(b) for b in _branches(schema) if get_origin(_bare(b)) is Literal]
-    return [word for literal in literals for word in get_args(literal)]
+    branches = _branches(schema).values()
+    return [word for each in branches if get_origin(each) is Literal for word in get_args(each)]
 
 
 def _expected(schema: Any) -> str:
@@ -273,8 +265,8 @@ def _expected(schema: Any) -> str:
     parts = [_one_of(words)] if words else []
     if kinds:
         parts.append(f"a block with kind {_one_of(kinds)}")
-    for branch in map(_bare, _branches(schema)):
-        if _is_model(branch) and not _kinds(branch):
+    for branch in _branches(schema).values():
+        if _is_model(branch) and not _kinds_of(branch):
             parts.append(f"a block of {', '.join(branch.model_fields)}")
         plain = get_origin(branch) or branch
         if plain in _TYPES:

@@ -6,6 +6,7 @@ They come from ``load_scenario(path, overrides={"network.drop": 0.3})`` as Pytho
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -88,12 +89,9 @@ def with_ranges(values: list[Any]) -> list[Any]:
         count = int((high - low) / step) + 1
         if count > _MOST_VALUES:
             raise ValueError(f"{value} has {count:,} values; at most {_MOST_VALUES:,} are allowed")
-        found += [_plain_number(low + k * step) for k in range(count)]
+        numbers = [low + k * step for k in range(count)]
+        found += [int(n) if n == n.to_integral_value() else float(n) for n in numbers]
     return found
-
-
-def _plain_number(value: Decimal) -> int | float:
-    return int(value) if value == value.to_integral_value() else float(value)
 
 
 def apply_overrides(
@@ -181,16 +179,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def repeated(values: list[Any]) -> list[Any]:
     """Those that came before, as YAML values: Python's true is 1, YAML's is not."""
-    plain_ones: set[tuple[bool, Any]] = set()
-    blocks: list[Any] = []
-    again = []
+    seen, again = set(), []
     for value in values:
-        known: Any = blocks if isinstance(value, dict | list) else plain_ones
-        item = value if known is blocks else (isinstance(value, bool), value)
-        if item in known:
+        block = isinstance(value, dict | list)
+        item = (block, isinstance(value, bool), json.dumps(value) if block else value)
+        if item in seen:
             again.append(value)
-        elif known is blocks:
-            blocks.append(value)
-        else:
-            plain_ones.add(item)
+        seen.add(item)
     return again

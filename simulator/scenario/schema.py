@@ -20,7 +20,7 @@ from agents.parameters import Positive, Strict, report
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
-from simulator.scenario.laws import Empirical, Law
+from simulator.scenario.laws import Constant, Empirical, Law
 from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
 from simulator.scenario.places import ByDistance, BySite, Column, Sites
 from simulator.scenario.quantities import PositiveSeconds, Seconds
@@ -120,8 +120,9 @@ class Scenario(Strict):
 
 
 # --- the schema that files are checked against ---------------------------------------------------
-_PER_AGENT = "A fixed factor of the (sending) agent that multiplies the time: what a straggler is."
-_PER_LINK = "A fixed factor of the undirected link that multiplies the time: slowness that stays."
+_PER_AGENT = "A factor of the (sending) agent that multiplies the time: what a straggler is."
+_PER_LINK = "A factor of the undirected link that multiplies the time: slowness that stays."
+_LASTS = "How long a factor lasts, in the mean, until it is drawn anew; null is for ever."
 
 
 @cache
@@ -133,8 +134,8 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     own = _above_zero(_laws(of_agents, Positive, "Factor"), Positive)
     stays = _above_zero(_laws(laws, PositiveSeconds, "Stay"), PositiveSeconds)
     one, zero = ({"kind": "constant", "value": value} for value in (1.0, 0.0))
-    agent = {"per_agent": _key(own | None, None, _PER_AGENT)}
-    link = {**agent, "per_link": _key(factors | None, None, _PER_LINK)}
+    agent = {"per_agent": _key(_slowness(of_agents) | None, None, _PER_AGENT)}
+    link = {**agent, "per_link": _key(_slowness(laws) | None, None, _PER_LINK)}
     far = {**link, "jitter": _key(Annotated[factors, AfterValidator(_is_fair)], one)}
     times = _plain_or(_laws(of_agents, Seconds, "Time", **agent), Seconds)
     places = _laws([BySite, ByDistance], Seconds, "Latency", **far)
@@ -228,6 +229,14 @@ def _above_zero(models: Sequence[Any], numbers: Any) -> Any:
         return law
 
     return Annotated[_plain_or(models, numbers), AfterValidator(no_zero)]
+
+
+def _slowness(laws: Iterable[Any]) -> Any:
+    """The type of a law of factors, which may last for a while only where they are drawn."""
+    lasts = {"lasts": _key(PositiveSeconds | None, None, _LASTS)}
+    drawn = {law: {} if law in (Constant, Column) else lasts for law in laws}
+    models = [_laws([law], Positive, "Slowness", **keys)[0] for law, keys in drawn.items()]
+    return _above_zero(models, Positive)
 
 
 def _is_fair(law: Law[Any]) -> Law[Any]:

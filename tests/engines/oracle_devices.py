@@ -64,6 +64,26 @@ def draw_weighted(law, rng, n):
     raise NotImplementedError(law.kind)
 
 
+class Factor:
+    """A factor of an agent or a link: for ever, or drawn anew at the instants of a Poisson process.
+
+    How it is now follows from how it was at its last use, and from the time since.
+    """
+
+    def __init__(self, law, streams):
+        self.law, self.rng, self.then = law, streams.slowness, 0.0
+        self.value = 1.0 if law is None else draw(law, streams.rates)
+
+    def at(self, now):
+        """Its value at a use of it."""
+        lasts = getattr(self.law, "lasts", None)
+        if lasts is not None:
+            if self.rng.random() >= math.exp(-(now - self.then) / lasts):
+                self.value = draw(self.law, self.rng)
+            self.then = now
+        return self.value
+
+
 # --- devices --------------------------------------------------------------------------------------
 class Devices:
     """Rates and factors of agents and links, partitions, and when agents are switched."""
@@ -71,27 +91,32 @@ class Devices:
     def __init__(self, scenario, problem, streams, links):
         self.n, self.streams = problem.n, streams
         latency, compute = scenario.network.latency, scenario.compute.time
-        self.rate = self._of_agents(scenario.clock.rate)
+        self.rate = [factor.value for factor in self._of_agents(scenario.clock.rate)]
         self.latency_of_agent = self._of_agents(latency.per_agent)
         self.compute_of_agent = self._of_agents(compute.per_agent)
-        self.latency_of_link = dict.fromkeys(links, 1.0)
-        if latency.per_link is not None:
-            for i, j in links:
-                if i < j:
-                    factor = draw(latency.per_link, streams.rates)
-                    self.latency_of_link[i, j] = self.latency_of_link[j, i] = factor
+        self.latency_of_link, self.distance = {}, dict.fromkeys(links, 1.0)
+        for i, j in links:
+            if i < j:
+                factor = Factor(latency.per_link, streams)
+                self.latency_of_link[i, j] = self.latency_of_link[j, i] = factor
         if scenario.sites is not None:
             places = streams.sites.random(self.n) * scenario.sites.random
             self.site = [int(place) for place in places]
         if latency.kind == "sites":
             matrix = self._matrix(latency)
             for i, j in links:
-                self.latency_of_link[i, j] *= matrix[self.site[i]][self.site[j]]
+                self.distance[i, j] = matrix[self.site[i]][self.site[j]]
         self.cuts = [self._cut(cut, problem.names) for cut in scenario.network.partitions]
         self._plan_switches(scenario.availability, problem.names)
 
     def _of_agents(self, law):
-        return [1.0 if law is None else draw(law, self.streams.rates) for _ in range(self.n)]
+        return [Factor(law, self.streams) for _ in range(self.n)]
+
+    # --- factors ----------------------------------------------------------------------------------
+    def slow(self, i, j, now):
+        """The two factors on what agent i sends to agent j now."""
+        own = self.latency_of_agent[i].at(now)
+        return own, self.distance[i, j] * self.latency_of_link[i, j].at(now)
 
     # --- places -----------------------------------------------------------------------------------
     def _matrix(self, latency):

@@ -159,11 +159,11 @@ class Simulation:
         self.note("send", i, message)
         lost = self.is_lost(i, j)
         latency = draw(self.network.latency, self.streams.latency)
+        of_agent, of_link = self.devices.slow(i, j, self.now)
         if lost or self.parted(i, j):
             self.note("drop", i, message)
             return departure
-        latency = latency * self.devices.latency_of_agent[i] * self.devices.latency_of_link[i, j]
-        arrival = departure + latency
+        arrival = departure + latency * of_agent * of_link
         if self.network.fifo:
             arrival = self.last_arrival[i, j] = max(arrival, self.last_arrival[i, j])
         self.at(arrival, self.arrive, message)
@@ -201,7 +201,8 @@ class Simulation:
     def compute(self, i, then, *args):
         """Agent i is busy for one drawn time, and then goes on; at once, if it takes none."""
         law = self.scenario.compute.time
-        time = draw(law, self.streams.compute) * self.devices.compute_of_agent[i]
+        factor = self.devices.compute_of_agent[i].at(self.now)
+        time = draw(law, self.streams.compute) * factor
         if time == 0:
             then(*args)
         else:

@@ -460,7 +460,9 @@ def test_sweeps_and_comparisons(browser, tmp_path):
         heat["z"], np.log10(values) if values.max() > 10 * values.min() else values
     )
     curves = [line for line in opened.chart("time") if line["name"]]
-    assert [line["name"] for line in curves] == [f"share of messages lost: {x}" for x in (0, 0.5)]
+    assert [line["name"] for line in curves] == ["0", "0.5"]
+    legend = opened("document.querySelector('#p0 [data-chart=time]').layout.legend.title.text")
+    assert "share of messages lost" in legend
     (line,) = opened.chart("map", "p1")
     np.testing.assert_allclose(line["y"], compared.speedup["speedup"])
     assert len([line for line in opened.chart("time", "p1") if line["name"]]) == 2
@@ -491,9 +493,10 @@ def test_sweeps_and_comparisons(browser, tmp_path):
     (line,) = opened.chart("map")
     np.testing.assert_allclose(line["x"], 0.1)
     assert line["y"] == ["async", "sync"]
+    # A bound looks like one, says so, and has no interval.
     drawn = opened("document.querySelector('#p0 [data-chart=map]').data[0]")
-    assert drawn["marker"]["symbol"] == 2 * ["triangle-right-open"]
-    assert drawn["text"] == 2 * ["≥ 0.1"]
+    assert all(drawn["marker"]["pattern"]["shape"])
+    assert opened.page.get_by_text("≥ 0.1").count() == 2
     assert drawn["error_x"]["array"] == [None, None]
     assert opened.complaints == []
     opened.page.close()

@@ -9,6 +9,7 @@ the same order of scheduling, and the rule's functions are the same machine code
 ``queue``       the event queue
 ``draws``       random numbers, in blocks that NumPy draws
 ``network``     uplinks, delays, losses, and the counts of messages
+``slowness``    factors that last for a while only
 ``pool``        the pool in which messages wait to arrive or to be handled
 ``event_notes`` what happened, as rows, where it is recorded
 ``on_off``      who is on, and who is cut off from whom

@@ -29,6 +29,7 @@ from simulator.engines.compiled.queue import (
     SWITCHES,
 )
 from simulator.engines.compiled.record import attach
+from simulator.engines.compiled.slowness import Slowness
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
@@ -101,6 +102,7 @@ class CompiledEngine:
         if setup.link_factors is not None:
             run["unequal_links"] = True
             self._keep("link_factors", setup.link_factors, float, (edges,))
+        self._slowness = Slowness(run, setup)
         if config.clock.peers == "weighted":
             run["weighted"] = True
             self._keep("cumulative", cumulative_weights(setup), float, (edges,))
@@ -316,7 +318,9 @@ class CompiledEngine:
         )
 
     def _halt(self) -> None:
-        """The rule failed, a model is not finite, or the watched distance has reached its level."""
+        """A law or the rule failed, a model is not finite, or the distance has its level."""
+        if self._slowness.failure is not None:
+            raise self._slowness.failure
         if self._count("failed") != NONE_FAILED:
             raise self._failure()
         agent = self._count("diverged")

@@ -13,6 +13,7 @@ from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import LATENCY, LOSS, draw
 from simulator.engines.compiled.on_off import parted
 from simulator.engines.compiled.record import ADDRESS, Fields, view
+from simulator.engines.compiled.slowness import AGENTS, LINKS, factor_now, pair_of
 from simulator.engines.setup import Setup
 from simulator.scenario.network import GilbertElliott
 
@@ -91,13 +92,16 @@ def send(run: Any, edge: int, sender: int, receiver: int, size: int) -> tuple[fl
     run.bytes += size
     lost = _lost(run, edge)
     latency = draw(run, LATENCY)
+    of_agent = factor_now(run, AGENTS, sender) if run.slow_agents else 1.0
+    of_link = factor_now(run, LINKS, pair_of(run, edge)) if run.slow_links else 1.0
     if lost or (run.cuts > 0 and parted(run, sender, receiver)):
         run.dropped += 1
         return departure, math.inf
     if run.unequal_agents:
-        latency *= view(run.uplinks, run.n, UPLINK)[sender].factor
+        of_agent = view(run.uplinks, run.n, UPLINK)[sender].factor
     if run.unequal_links:
-        latency *= floats(run.link_factors, run.edge_count)[edge]
+        of_link *= floats(run.link_factors, run.edge_count)[edge]
+    latency = latency * of_agent * of_link
     arrival = departure + latency
     if run.fifo:
         link = view(run.links, run.edge_count, LINK)[edge]

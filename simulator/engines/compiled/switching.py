@@ -17,6 +17,7 @@ from simulator.engines.compiled.event_notes import note_switch
 from simulator.engines.compiled.on_off import on_off_of
 from simulator.engines.compiled.queue import COMPUTED, SWITCH, SWITCHES, push, push_early
 from simulator.engines.compiled.record import view
+from simulator.engines.compiled.slowness import COMPUTING, factor_now
 from simulator.engines.compiled.world import NOBODY, agent_of, consider, edge_of
 
 
@@ -26,7 +27,10 @@ def compute(run: Any, i: int, job: int) -> bool:
     """Be busy for one solve with a job; True if that takes no time and it is to be finished now."""
     agent = agent_of(run, i)
     agent.job = job
-    duration = draw(run, COMPUTE) * agent.compute_factor
+    factor = agent.compute_factor
+    if run.slow_computing:
+        factor *= factor_now(run, COMPUTING, i)
+    duration = draw(run, COMPUTE) * factor
     if duration == 0.0:
         return True
     agent.busy = True

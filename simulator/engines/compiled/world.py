@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agents.machinery.compiling import FAILED, floats, kernel
 from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
-from simulator.engines.compiled import draws, event_notes, network, on_off, pool, queue
+from simulator.engines.compiled import draws, event_notes, network, on_off, pool, queue, slowness
 from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.event_rows import SOLVE as SOLVED
 from simulator.engines.setup import Setup
@@ -58,6 +58,7 @@ FIELDS: Fields = [
     *queue.FIELDS,
     *draws.FIELDS,
     *network.FIELDS,
+    *slowness.FIELDS,
     *pool.FIELDS,
     *event_notes.FIELDS,
     *on_off.FIELDS,

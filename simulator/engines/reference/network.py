@@ -19,6 +19,7 @@ from simulator.engines.event_rows import DELIVER, DROP, MISS, SEND
 from simulator.engines.reference.journal import Journal
 from simulator.engines.reference.timeline import Happening, Timeline
 from simulator.engines.setup import Setup
+from simulator.engines.slowness import Lasting, Renewed
 from simulator.scenario.laws import sampler, stream
 from simulator.scenario.network import GilbertElliott, RateDrop
 
@@ -47,6 +48,10 @@ class Links:
         self.latency = sampler(config.latency.drawn, streams.latency)
         self.agent_factors = _listed(setup.latency_factors)
         self.link_factors = _listed(setup.link_factors)
+        #: Factors that last; both directions of a link have that of the first.
+        self.slow_agents = renewed(setup.lasting_latency, streams.slowness)
+        self.slow_links = renewed(setup.lasting_links, streams.slowness)
+        self.pairs = [min(pair) for pair in enumerate(setup.back.tolist())]
         self.lost = loss_model(config.drop, streams.loss, len(self.senders))
         self.message_bytes, self.hello_bytes = setup.message_bytes, setup.hello_bytes
         self.bandwidth = config.bandwidth
@@ -80,9 +85,9 @@ class Links:
         """Put a message on its way: when it leaves the uplink, and arrives (inf: it is lost)."""
         edge = message.edge
         departure = now = self.env.now
+        sender = self.senders[edge]
         size = self.hello_bytes if message.kind == HELLO else self.message_bytes
         if self.bandwidth is not None:
-            sender = self.senders[edge]
             departure = max(now, self.uplink_free[sender]) + size / self.bandwidth
             self.uplink_free[sender] = departure
         message.place = self.sent
@@ -94,16 +99,18 @@ class Links:
             self.on_alarm()
         lost = self.lost(edge, now)
         latency = self.latency()
+        of_agent = 1.0 if self.slow_agents is None else self.slow_agents.now(sender, now)
+        of_link = 1.0 if self.slow_links is None else self.slow_links.now(self.pairs[edge], now)
         if lost or self._parted(edge):
             self.dropped += 1
             if self._journal is not None:
                 self._journal.message(DROP, message)
             return departure, math.inf
         if self.agent_factors is not None:
-            latency *= self.agent_factors[self.senders[edge]]
+            of_agent = self.agent_factors[sender]
         if self.link_factors is not None:
-            latency *= self.link_factors[edge]
-        arrival = departure + latency
+            of_link *= self.link_factors[edge]
+        arrival = departure + latency * of_agent * of_link
         if self.last_arrival is not None:
             arrival = max(arrival, self.last_arrival[edge])
             self.last_arrival[edge] = arrival
@@ -172,6 +179,11 @@ class Links:
 
 def _listed(factors: Any) -> list[float] | None:
     return None if factors is None else factors.tolist()
+
+
+def renewed(lasting: Lasting | None, rng: np.random.Generator) -> Renewed | None:
+    """The factors as they change in a run, where they do."""
+    return None if lasting is None else Renewed(lasting, rng)
 
 
 def loss_model(

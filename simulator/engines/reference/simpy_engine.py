@@ -21,6 +21,7 @@ from simulator.engines.reference.steps import steps_for
 from simulator.engines.reference.switches import Switches
 from simulator.engines.reference.timeline import FIRST, LAST, Happening, Timeline
 from simulator.engines.setup import Setup
+from simulator.engines.slowness import Renewed
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
 from simulator.problem.problem import Floats
@@ -55,7 +56,7 @@ class SimpyEngine:
             gap=stream(lambda: streams.clock.standard_exponential(4096)),
             uniform=stream(lambda: streams.peers.random(4096)),
             random=streams.rule.random,
-            compute_time=_compute_time(setup),
+            compute_time=_compute_time(setup, lambda: self.env.now),
             refreshed=self.sent_at.__setitem__,
             handled=ignore if self.journal is None else self.journal.handled,
             stale=self._stale,
@@ -257,10 +258,17 @@ class Halt(Happening):
     """The run returns to its caller: for a sample, or for good."""
 
 
-def _compute_time(setup: Setup) -> Callable[[int], float]:
+def _compute_time(setup: Setup, now: Callable[[], float]) -> Callable[[int], float]:
     """How long an agent's next solve takes: one draw a solve, times the agent's factor."""
     law = setup.scenario.compute.time.drawn
     draw = sampler(law, setup.streams.compute)
+    if setup.lasting_computing is not None:
+        slow = Renewed(setup.lasting_computing, setup.streams.slowness)
+        fixed = (1.0 if setup.compute_factors is None else setup.compute_factors) * np.ones(
+            setup.problem.n
+        )
+        times = fixed.tolist()
+        return lambda agent: draw() * (times[agent] * slow.now(agent, now()))
     if setup.compute_factors is None:
         constant = law.mean_value
         return (lambda agent: constant) if isinstance(law, Constant) else (lambda agent: draw())

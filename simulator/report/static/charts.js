@@ -110,6 +110,8 @@ class Chart {
   }
 }
 
+const LEGEND = {orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}};
+
 /** A layout in the page's colours; x and y are titles, or whole axes. */
 function layoutOf(colours, x, y, more = {}) {
   const axis = (given) => ({
@@ -128,7 +130,7 @@ function layoutOf(colours, x, y, more = {}) {
     font: {family: "system-ui, sans-serif", size: 12.5, color: colours.ink},
     hoverlabel: {bgcolor: colours.card, bordercolor: colours.faint, font: {color: colours.ink}},
     margin: {l: 62, r: 12, t: 26, b: 48},
-    legend: {orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0, font: {size: 12}},
+    legend: LEGEND,
     hovermode: "closest",
     modebar: {bgcolor: "rgba(0,0,0,0)", color: colours.grid, activecolor: colours.faint},
     xaxis: axis(x),
@@ -208,10 +210,10 @@ function faded(hex, alpha) {
 /**
  * Two linked charts of a metric, against time and against communications.
  *
- * lines(metric, axis) gives {name, x, y, low, high, colour, dash} each, levels(metric) horizontal
- * lines by name.  With samples (columns of a trace) both charts zoom to the same samples.
+ * lines(metric, axis) gives {name, x, y, low, high, colour, dash} each, legend says what names are,
+ * levels(metric) gives horizontal lines by name.  With samples (columns of a trace) both charts zoom to the same samples.
  */
-function errorCharts(section, metrics, {lines, levels = () => ({}), samples = null, seek = null}) {
+function errorCharts(section, metrics, {lines, legend = "", levels = () => ({}), samples = null, seek = null}) {
   let metric = metrics[0];
   const logs = {y: metric.log, x: false};
   const nodes = Object.keys(AXES).map((axis) => section.querySelector(`[data-chart="${axis}"]`));
@@ -233,6 +235,7 @@ function errorCharts(section, metrics, {lines, levels = () => ({}), samples = nu
         {title: {text: titled(metric.label), standoff: 8}, type: logs.y ? "log" : "linear"},
         {
           showlegend: many > 1,
+          legend: {...LEGEND, title: {text: legend && `${legend}:`, side: nodes[0].clientWidth < 420 ? "top" : "left"}},
           shapes: shapes.map(([, y], i) => ({
             type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y,
             line: {color: colours.lines[1 + (i % 4)], width: 1.3, dash: DASHES[1 + (i % 4)]},

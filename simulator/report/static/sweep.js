@@ -138,17 +138,24 @@ function overOne(colours, measure, cells, axis) {
   return {data: [line], layout: layoutOf(colours, category(axis), measureAxis(measure, cells), {shapes: measure.ratio ? [one] : []})};
 }
 
-/** A measure of a few categories, such as the sides of a comparison: a row each, with its number. */
+/**
+ * A measure of a few categories, such as the sides of a comparison: a bar each, from 0 or, of ratios,
+ * from 1; hatched where its end is only a bound.
+ */
 function sideBySide(colours, measure, cells, axis) {
-  const arrows = {"≥": "triangle-right-open", "≤": "triangle-left-open"};
-  const points = {...pointsOf(colours, measure, cells, axis, "x", arrows), mode: "markers+text", textposition: "top center", cliponaxis: false};
-  const rows = {...category(axis), title: {text: ""}, range: [axis.values.length - 0.5, -0.6], autorange: false};
-  const {title, ...across} = measureAxis(measure, cells);
-  const lines = measure.ratio ? [{type: "line", yref: "paper", y0: 0, y1: 1, x0: 1, x1: 1, line: {color: colours.faint, dash: "dot"}}] : [];
-  return {
-    data: [points],
-    layout: layoutOf(colours, {...across, title: {text: forPlotly(measure.label), standoff: 8}}, rows, {shapes: lines}),
+  const {marker, ...points} = pointsOf(colours, measure, cells, axis, "x", {});
+  const base = measure.ratio ? 1 : 0;
+  const bars = {
+    ...points, type: "bar", orientation: "h", width: 0.45, base, x: points.x.map((value) => value - base),
+    textposition: "none", marker: {color: colours.lines[0], pattern: {shape: cells.map((cell) => (cell.bound ? "/" : "")), fillmode: "replace"}},
   };
+  const rows = {
+    ...category(axis), title: {text: ""}, range: [axis.values.length - 0.5, -0.5], autorange: false,
+    tickvals: points.y, ticktext: points.y.map((name, i) => `${name}<br><b>${points.text[i]}</b>`),
+  };
+  const {type} = measure.ratio ? measureAxis(measure, cells) : {type: "linear"};
+  const across = {type, title: {text: forPlotly(measure.label), standoff: 8}, rangemode: "tozero"};
+  return {data: [bars], layout: layoutOf(colours, across, rows)};
 }
 
 function spread(cells) {
@@ -207,7 +214,17 @@ function showFrontier(section, sweep) {
   const values = Array.from({length: rows}, (_, row) => forPlotly(String((columns.given ?? columns.value)[row])));
   const late = (row) => columns.censored[row] > 0;
   const exact = Array.from({length: rows}, (_, row) => row).filter((row) => !late(row));
-  const near = (one, other) => ["time", "communications"].every((cost) => Math.abs(Math.log(columns[cost][one] / columns[cost][other])) < 0.06);
+  // What did not get to the target stands at the edge, where its point is beyond.
+  const ranges = Object.fromEntries(["communications", "time"].map((cost) => {
+    const powers = (exact.length ? exact : [...columns[cost].keys()]).map((row) => Math.log10(columns[cost][row]));
+    const [low, high] = [Math.min(...powers), Math.max(...powers)];
+    return [cost, [low - 0.1 - 0.05 * (high - low), high + 0.1 + 0.1 * (high - low)]];
+  }));
+  const within = (cost, row) => {
+    const [low, high] = ranges[cost];
+    return 10 ** Math.min(Math.max(Math.log10(columns[cost][row]), low + 0.04 * (high - low)), high - 0.06 * (high - low));
+  };
+  const near = (one, other) => ["time", "communications"].every((cost) => Math.abs(Math.log(within(cost, one) / within(cost, other))) < 0.06);
   /** The values of some rows as labels; rows in one place share theirs. */
   const shared = (chosen) => {
     const labels = chosen.map((row) => values[row]);
@@ -220,21 +237,15 @@ function showFrontier(section, sweep) {
     }
     return labels;
   };
-  // What did not get to the target stands at the edge, where its point is beyond.
-  const ranges = Object.fromEntries(["communications", "time"].map((cost) => {
-    const powers = (exact.length ? exact : [...columns[cost].keys()]).map((row) => Math.log10(columns[cost][row]));
-    const [low, high] = [Math.min(...powers), Math.max(...powers)];
-    return [cost, [low - 0.1 - 0.05 * (high - low), high + 0.1 + 0.1 * (high - low)]];
-  }));
   new Chart(node, (colours) => {
     const data = side.values.flatMap((name, number) => {
       const own = Array.from({length: rows}, (_, row) => row).filter((row) => codes[sweep.vary][row] === number
         && [...fixed.chosen].every(([key, i]) => codes[key][row] === i));
       const points = (chosen, text, more) => ({
         type: "scatter", name: forPlotly(`${name}: ${columns.knob[own[0]] ?? ""}`), cliponaxis: false, text,
-        x: chosen.map((row) => Math.min(columns.communications[row], 10 ** ranges.communications[1])),
-        y: chosen.map((row) => Math.min(columns.time[row], 10 ** ranges.time[1])),
-        textposition: "top right", textfont: {size: 11}, line: {color: colours.lines[number], dash: DASHES[number]},
+        x: chosen.map((row) => within("communications", row)),
+        y: chosen.map((row) => within("time", row)),
+        textposition: number ? "bottom right" : "top right", textfont: {size: 11, color: colours.lines[number]}, line: {color: colours.lines[number], dash: DASHES[number]},
         hovertext: chosen.map((row) => `${values[row]}: ${late(row) ? "at least " : ""}${shown(columns.time[row])} s, ${shown(columns.communications[row])} communications`),
         hovertemplate: "%{hovertext}<extra>%{fullData.name}</extra>",
         ...more,
@@ -244,7 +255,7 @@ function showFrontier(section, sweep) {
       const [there, beyond] = [own.filter((row) => !late(row)), own.filter(late)];
       return [
         points(there, shared(there), {mode: "lines+markers+text", marker: {size: 8}, error_x: error(there, "communications"), error_y: error(there, "time")}),
-        points(beyond, beyond.map((row) => values[row]), {mode: "markers+text", marker: {size: 12, symbol: "triangle-ne-open", color: colours.lines[number]}, showlegend: false}),
+        points(beyond, shared(beyond), {mode: "markers+text", marker: {size: 12, symbol: "triangle-ne-open", color: colours.lines[number]}, showlegend: false}),
       ];
     });
     return {
@@ -269,10 +280,11 @@ function showCurves(section, sweep) {
   const fixed = fixing(section.querySelector(".controls"), others, () => charts.forEach((chart) => chart.refresh()));
   const shades = shadesOf(SEQUENTIAL);
   charts = errorCharts(section, metrics, {
+    legend: told < 0 ? "" : forPlotly(sweep.axes[told].label),
     lines: (metric, axis) => groups
       .filter((group) => group.axis === axis && sweep.axes.every(({key}, i) => i === told || group.codes[i] === fixed.chosen.get(key)))
       .map((group, i, all) => ({
-        name: told < 0 ? "mean" : forPlotly(`${sweep.axes[told].label.split(".").pop()}: ${sweep.axes[told].values[group.codes[told]]}`),
+        name: told < 0 ? "mean" : forPlotly(sweep.axes[told].values[group.codes[told]]),
         x: group.x,
         y: group.metrics[metric][0],
         low: group.metrics[metric][1],

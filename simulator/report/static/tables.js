@@ -2,6 +2,11 @@
 
 const ROWS = 15;
 
+/** A heading that may be broken at its dots. */
+function headText(name) {
+  return name.replaceAll("_", " ").replaceAll(".", ".\u200b").replace("$", "");
+}
+
 /**
  * A sortable table of columns {name: numbers or texts}.  render(name, value, row) may give another
  * element or text for a cell; pick(row) is called for a row that is clicked.
@@ -17,7 +22,7 @@ function sortableTable(columns, {render = null, pick = null, rows = ROWS, captio
   const note = el("span");
   const more = el("button", {type: "button", onclick: () => { visible += 10 * rows; fill(); }}, "more rows");
   const heads = names.map((name) => {
-    const button = el("button", {type: "button", onclick: () => sort(name)}, name.replaceAll("_", " ").replace("$", ""));
+    const button = el("button", {type: "button", onclick: () => sort(name)}, headText(name));
     return el("th", {scope: "col", className: isText(name) ? "text" : ""}, button);
   });
 
