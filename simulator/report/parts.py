@@ -124,7 +124,7 @@ def law_words(law: Law[Any], unit: str = "s") -> str:
         return timed(law.mean_value)
     parts = []
     for name, value in law:
-        if name in ("kind", "per_agent", "per_link") or value is None:
+        if name in ("kind", "per_agent", "per_link", "lasts") or value is None:
             continue
         text = str(getattr(value, "name", value))
         if isinstance(value, float):

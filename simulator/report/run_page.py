@@ -176,7 +176,9 @@ def _network(scenario: Scenario) -> str:
     for key, whose in (("per_agent", "agent"), ("per_link", "link")):
         factor = getattr(network.latency, key, None)
         if factor is not None:
-            parts[0] += f", times a factor of the {whose} ({law_words(factor, '')})"
+            lasts = getattr(factor, "lasts", None)
+            words = "" if lasts is None else f", which lasts {seconds(lasts)} in the mean"
+            parts[0] += f", times a factor of the {whose} ({law_words(factor, '')}{words})"
     drop = network.drop
     if not isinstance(drop, RateDrop):
         parts.append("messages are lost in bursts")
