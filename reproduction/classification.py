@@ -24,8 +24,8 @@ from reproduction.measuring import (
 from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import separators
 from simulator import Scenario
+from simulator.runs.tasks import Run
 from simulator.sweeps.tables import last_values
-from simulator.sweeps.work import Run
 
 NAMES = {
     "solitary": "solitary models",

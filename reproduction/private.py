@@ -13,7 +13,7 @@ from reproduction.measuring import LOOKS, intervals, line, summary
 from reproduction.paper import Made, Paper
 from reproduction.problems import scenario
 from simulator import Scenario
-from simulator.sweeps.work import Run
+from simulator.runs.tasks import Run
 
 #: An agent has 10 to 100 points.  Its loss is theirs where μ = 2 μ_theirs / 100 and the ridge is 1:
 #: c_i L_i of theirs, a confidence m_i / 100 times a mean over m_i points, is a sum over 100.

@@ -1,27 +1,18 @@
-"""What people see in a terminal: progress on standard error, the summary on standard output."""
+"""What people see in a terminal."""
 
 from __future__ import annotations
 
 import re
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.runs.result import Row
-from simulator.runs.run import Progress as OnSample
-from simulator.scenario.schema import Scenario
-
-#: The error that a progress line shows: the first of these that a run measures.
-_ERRORS = ("l2_error", "accuracy", "test_error", "distance", "objective")
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
@@ -30,33 +21,6 @@ _HEADINGS = {
     "objective": "objective",
     "gap": "gap",
 }
-
-
-@contextmanager
-def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]:
-    """A line with simulated time, communications, messages a second and the current error."""
-    if not (visible and is_terminal(sys.stderr)):
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(scenario.name), total=1.0, news="building the problem …")
-        started = time.perf_counter()
-
-        def show(row: Row, share: float) -> None:
-            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
-            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
-            news = f"{row['time']:.4g} s  {row['communications']:,} sent  {speed:,.0f}/s  {error}"
-            bar.update(task, completed=share, news=news)
-
-        yield show
 
 
 def show_run(

@@ -9,11 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from agents.losses import Loss
 from agents.machinery.code_errors import read_only
+from simulator.showing import Shown
 
 if TYPE_CHECKING:
     from simulator.scenario.tables import Table
@@ -74,9 +76,12 @@ class Material:
     about: Table | None = None
 
 
-@dataclass(frozen=True)
-class Problem:
-    """n agents with models in R^p on a weighted graph."""
+@dataclass(frozen=True, repr=False)
+class Problem(Shown):
+    """The learning problem of a run: who has which data, who knows whom, what would be right.
+
+    n agents with models in R^p on a weighted graph.
+    """
 
     #: (n, n) symmetric, nonnegative, empty diagonal, indices sorted.
     W: csr_array
@@ -110,6 +115,23 @@ class Problem:
     def D(self) -> Floats:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
+
+    def title(self) -> str:
+        """Its size."""
+        points = f"{int(self.data.sizes.sum()):,} points"
+        graph = f"{self.n:,} agents, {self.W.nnz // 2:,} edges"
+        return f"Problem: {graph}, models in R^{self.p}, {self.loss.kind} loss, {points}"
+
+    def table(self) -> pd.DataFrame:
+        """One row an agent."""
+        return pd.DataFrame(
+            {
+                "agent": self.names,
+                "points": self.data.sizes,
+                "confidence": self.confidence,
+                "degree": self.D,
+            }
+        )
 
     def read_only(self) -> Problem:
         """The same for those who only look: its arrays can't be changed, and are not copied."""

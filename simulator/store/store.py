@@ -137,12 +137,6 @@ class Store:
             return folder
         with replacing(folder) as draft:
             copies = write_inputs(scenario, draft)
-            hashes = {path: sha256_of(draft / name) for path, name in copies.items()}
-            if _digest(scenario, hashes) != full_hash:
-                names = ", ".join(str(path) for path in copies)
-                raise StoreError(
-                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
-                )
             stored.trace.to_csv(draft / TRACE, index=False, lineterminator="\n")
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
@@ -152,6 +146,12 @@ class Store:
             if stored.events is not None:
                 shutil.copyfile(stored.events.path, draft / EVENTS)
             files = describe(draft)
+            hashes = {path: files[name]["sha256"] for path, name in copies.items()}
+            if _digest(scenario, hashes) != full_hash:
+                names = ", ".join(str(path) for path in copies)
+                raise StoreError(
+                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
+                )
             figures = _drawn(draft, draw)
             manifest = {
                 "schema_version": SCHEMA_VERSION,
@@ -267,9 +267,16 @@ def _history_of(folder: Path, manifest: dict[str, Any]) -> History | None:
 
 
 # --- hashes and names -----------------------------------------------------------------------------
-def digest(scenario: Scenario) -> str:
-    """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version."""
-    return _digest(scenario, {path: sha256_of(path) for path in scenario_files(scenario)})
+def digest(scenario: Scenario, files: dict[Path, str] | None = None) -> str:
+    """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version.
+
+    ``files`` has the hashes of files that are known already, and gets those that are not.
+    """
+    known = {} if files is None else files
+    for path in scenario_files(scenario):
+        if path not in known:
+            known[path] = sha256_of(path)
+    return _digest(scenario, known)
 
 
 def _described(scenario: Scenario) -> dict[str, Any] | None:

@@ -22,7 +22,8 @@ from simulator.runs.scenarios import load_scenario
 from simulator.scenario import laws
 from simulator.scenario.overrides import parse_override, repeated
 from simulator.seeds import Streams
-from simulator.sweeps.plan import MOST_RUNS, Request, make_plan, outline
+from simulator.sweeps.plan import make_plan, outline
+from simulator.sweeps.request import MOST_RUNS, Request
 from simulator.theory.objectives import mp_optimum
 from tests.conftest import LINEAR, MEANS, build
 
