@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -72,7 +73,7 @@ class Setup:
     @property
     def message_bytes(self) -> int:
         """Header and 8 bytes a number."""
-        return self.scenario.network.header + 8 * self.rule.vectors * self.problem.p
+        return self.scenario.network.header + 8 * math.prod(self.rule.shape(self.problem.p))
 
     @property
     def hello_bytes(self) -> int:

@@ -95,7 +95,7 @@ class Exchanges(Algorithm):
         if self.mode == "sync" and rule.protocol == SOLVE_THEN_ANSWER:
             what = f"{self.kind} says no hello before synchronous rounds; use own or known"
             report([("start", what)])
-        if rule.introduce is None and rule.vectors > 1:
+        if rule.introduce is None and not rule.tells_models():
             report([("start", f"{self.kind} has no introduce, and can't take a hello; use own")])
         return self
 

@@ -74,9 +74,24 @@ class Wandering(Rule):
 
 
 class WanderingSolve(Wandering):
-    """The same, under *solve, then answer*."""
+    """The same, under *solve, then answer*, with a factor of the copy after two models."""
 
-    kind, protocol = "wandering_solve", SOLVE_THEN_ANSWER
+    kind, protocol, vectors, extras = "wandering_solve", SOLVE_THEN_ANSWER, 2, 1
+
+    def tell(s, i, k, out):
+        for x in range(s.p):
+            out[x] = s.models[i, x]
+            out[s.p + x] = s.copies[k, x]
+        out[2 * s.p] = uniform(s)
+
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            mean = 0.75 * received[x] + 0.25 * sent[s.p + x]
+            s.copies[k, x] = received[2 * s.p] * mean
+
+    def introduce(s, i, k, model):
+        for x in range(s.p):
+            s.copies[k, x] = model[x]
 
 
 class WanderingTell(Wandering):

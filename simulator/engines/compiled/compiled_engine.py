@@ -197,7 +197,9 @@ class CompiledEngine:
         run, setup, rule = self.run, self.setup, self.setup.rule
         for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
-        run["state"] = self.rule.address
+        run["state"], unsaid = self.rule.address, self.rule.unsaid
+        run["unsaid"] = unsaid.ctypes.data
+        run["unsaid_width"] = unsaid.strides[0] if unsaid is self.rule.models else 0
         run["random"], run["random_state"] = self.rule.random
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all

@@ -127,7 +127,7 @@ def absorb(run: Any, i: int, m: int) -> None:
     if message.kind == REPLY:
         world.absorb(run, i, message.back, payload(run, m, 1), payload(run, m, 0))
     else:
-        told = world.own_model(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
+        told = world.unsaid(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
         world.absorb(run, i, message.back, payload(run, m, 0), told)
     if run.versioned:
         own.version += 1

@@ -92,6 +92,9 @@ FIELDS: Fields = [
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
     ("state", ADDRESS),
+    #: What stands for an agent's message where it sent none, and the bytes to the next agent's.
+    ("unsaid", ADDRESS),
+    ("unsaid_width", np.int64),
     #: NumPy's function for the next number of the stream "rule", and its state.
     ("random", ADDRESS),
     ("random_state", ADDRESS),
@@ -218,9 +221,9 @@ def introduce(run: Any, i: int, edge: int, model: int) -> None:
 
 
 @kernel
-def own_model(run: Any, i: int) -> int:
-    """The address of agent i's model."""
-    return run.models + 8 * run.p * i
+def unsaid(run: Any, i: int) -> int:
+    """The address of what stands for agent i's message where it sent none."""
+    return run.unsaid + run.unsaid_width * i
 
 
 _follow = kernel(watch.follow)
