@@ -123,6 +123,8 @@ class Rule:
     """Base class of all rules; see the module's text."""
 
     kind: ClassVar[str]
+    #: The protocols that it can follow, the first by default; ``protocol`` is short for one.
+    protocols: ClassVar[tuple[str, ...]] = (ANSWER_THEN_SOLVE,)
     protocol: ClassVar[str] = ANSWER_THEN_SOLVE
     #: What the rule minimises, for the metrics that need an optimum: Q_MP, Q_CL, or the loss of one
     #: model for all (mp, cl, consensus).
@@ -149,6 +151,10 @@ class Rule:
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
+        if "protocols" in vars(cls):
+            cls.protocol = cls.protocols[0]
+        elif "protocol" in vars(cls):
+            cls.protocols = (cls.protocol,)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
         cls.arrays = {**cls.arrays, **own}
 

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from agents.protocol import Protocol
+from agents.protocols import protocol_of
 from agents.rule import Rule, Start
 from agents.running import RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
@@ -64,6 +66,16 @@ class Setup:
     cuts: Cuts | None = None
     #: The number of each agent's site, where there are any.
     sites: NDArray[np.int64] | None = None
+
+    @property
+    def protocol(self) -> type[Protocol]:
+        """The protocol that the scenario chooses of the rule's."""
+        return protocol_of(self.rule, self.scenario.algorithm.protocol)
+
+    @property
+    def peers(self) -> str:
+        """Whom a tick is about: uniform, weighted, turn or all."""
+        return self.scenario.peers
 
     @property
     def owners(self) -> NDArray[np.int64]:

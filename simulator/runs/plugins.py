@@ -290,7 +290,11 @@ def _check_words(rule: type[Rule], place: str) -> None:
     for name, allowed in (("protocol", PROTOCOLS), ("objective", objectives)):
         if getattr(rule, name) not in allowed:
             raise _not_allowed(f"{place}.{name}", getattr(rule, name), allowed)
-    for name, allowed in (("modes", Rule.modes), ("starts", _STARTS)):
+    for name, allowed in (
+        ("protocols", PROTOCOLS),
+        ("modes", Rule.modes),
+        ("starts", _STARTS),
+    ):
         words: Any = getattr(rule, name)
         if not (isinstance(words, tuple) and words and all(word in allowed for word in words)):
             raise _not_allowed(f"{place}.{name}", words, allowed, "a tuple of some of ")
@@ -304,7 +308,7 @@ def _check_rule(rule: type[Rule], place: str) -> None:
     missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
     if missing:
         raise SimulatorError(f"{place} must implement {', '.join(missing)}")
-    if rule.protocol == AVERAGE and "sync" in rule.modes:
+    if AVERAGE in rule.protocols and "sync" in rule.modes:
         what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
         raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
     if rule.objective in OBJECTIVES and not issubclass(rule.Parameters, TradeOff):

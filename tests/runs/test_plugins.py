@@ -142,7 +142,7 @@ def test_parameters_are_checked():
         load_scenario(file, {"algorithm.stepp": 0.5}, plugins=AVERAGING)
     assert str(caught.value) == (
         "--set algorithm.stepp: unknown key for kind 'averaging'; did you mean 'step'? "
-        "allowed: kind, mode, start, step"
+        "allowed: kind, mode, protocol, start, step"
     )
     own = EXAMPLES / "own_kinds.yaml"
     for key, value in (

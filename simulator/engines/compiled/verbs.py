@@ -58,6 +58,12 @@ choose = world.choose
 
 
 @inlined
+def peers(run: Any, i: int, k: int) -> Any:
+    agent = agent_of(run, i)
+    return range(agent.first, agent.first + agent.degree) if run.to_all else range(k, k + 1)
+
+
+@inlined
 def is_request(run: Any, m: int) -> bool:
     return slot_of(run, m).kind == REQUEST
 
