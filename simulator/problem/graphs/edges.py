@@ -82,8 +82,7 @@ def _graphml(path: Path, names: Sequence[str]) -> pd.DataFrame:
 def _edge_list(path: Path) -> pd.DataFrame:
     """The edges of a text file: columns a, b and weight; the index is the line number."""
     text = without_comments(read_text(path))
-    separator = "," if "," in text else r"\s+"
-    edges = read_cells(path, text, separator, header=["a", "b", "weight"])
+    edges = read_cells(path, text, ["a", "b", "weight"], blanks="," not in text)
     short = np.flatnonzero((edges["a"] == "") | (edges["b"] == ""))
     if len(short):
         raise ScenarioError(
