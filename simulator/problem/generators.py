@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import os
 import pickle
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -27,8 +26,6 @@ from simulator.machine import gigabytes, memory
 #: The ends of each edge as numbers of agents, and the weights.
 Edges = tuple[NDArray[np.int64], NDArray[np.int64], list[Any]]
 
-#: Seconds that a generator may take at most, however many agents there are.
-PATIENCE = 60.0
 #: Their work is at most some n² times their other numbers, and n is at most their nodes' number.
 _QUICK = {
     *("barabasi_albert_graph", "barbell_graph", "circular_ladder_graph", "complete_graph"),
@@ -45,8 +42,6 @@ _N_IS_NO_COUNT = {
     *("margulis_gabber_galil_graph", "mycielski_graph", "navigable_small_world_graph"),
     *("random_cograph", "sudoku_graph"),
 }
-#: How the process ends whose time is up, where the system has an alarm for that.
-_NO_TIME = -signal.SIGPROF if hasattr(signal, "SIGPROF") else None
 
 
 def generate(name: str, given: Mapping[str, Any], n: int, seed: int) -> tuple[str, Edges]:
@@ -124,26 +119,28 @@ def _shown(arguments: Mapping[str, Any]) -> str:
 # --- in a process of its own --------------------------------------------------------------------
 def _edges_elsewhere(name: str, arguments: Mapping[str, Any], n: int, where: str) -> Edges:
     room, seconds = min(memory(), _room(n)), _seconds(n)
-    here, others = str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH")
-    path = here if not others else os.pathsep.join((here, others))
+
+    def stopped(why: str) -> ScenarioError:
+        return ScenarioError(
+            f"{where} {why} for {n} agents and was stopped; got {_shown(arguments)}; "
+            "ask for less, or write the graph to a file and use graph.kind: file"
+        )
+
     try:
         done = subprocess.run(  # noqa: S603
             [sys.executable, "-m", __name__],
-            input=pickle.dumps((room, seconds, (name, dict(arguments), n, where))),
+            input=pickle.dumps((room, (name, dict(arguments), n, where))),
             capture_output=True,
-            timeout=PATIENCE,
-            env={**os.environ, "PYTHONPATH": path},
-            check=False,
+            timeout=seconds,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)},
         )
     except subprocess.TimeoutExpired:
-        raise _stopped(where, arguments, f"was still at work after {PATIENCE:g} s") from None
-    if done.returncode == _NO_TIME:
-        raise _stopped(where, arguments, f"was still at work after {seconds:g} s for {n} agents")
+        raise stopped(f"was still at work after {seconds:g} s") from None
     if done.returncode > 0:
         raise RuntimeError(done.stderr.decode(errors="replace"))
     made = pickle.loads(done.stdout) if done.returncode == 0 else MemoryError()  # noqa: S301
     if isinstance(made, MemoryError):  # or a signal: the system's own limits
-        raise _stopped(where, arguments, f"needs more than {gigabytes(room)} for {n} agents")
+        raise stopped(f"needs more than {gigabytes(room)}")
     if isinstance(made, ScenarioError):
         raise made
     return made
@@ -158,21 +155,14 @@ def _room(n: int) -> float:
 
 
 def _seconds(n: int) -> float:
-    """Of computing, which on a busy machine may take longer: some seconds, and 3 ms an agent."""
-    return min(PATIENCE, 4 + 3e-3 * n)
-
-
-def _stopped(where: str, arguments: Mapping[str, Any], why: str) -> ScenarioError:
-    return ScenarioError(
-        f"{where} {why} and was stopped; got {_shown(arguments)}; "
-        "ask for less, or write the graph to a file and use graph.kind: file"
-    )
+    """For Python to start on a busy machine, and 3 ms an agent; a minute at most."""
+    return min(60.0, 8 + 3e-3 * n)
 
 
 def _serve() -> None:
     """Make the graph that standard input asks for, and write its edges to standard output."""
-    room, seconds, asked = pickle.load(sys.stdin.buffer)  # noqa: S301
-    _restrict(room, seconds)
+    room, asked = pickle.load(sys.stdin.buffer)  # noqa: S301
+    _restrict(room)
     made: Any
     try:
         made = _edges(*asked)
@@ -181,10 +171,8 @@ def _serve() -> None:
     pickle.dump(made, sys.stdout.buffer)
 
 
-def _restrict(room: float, seconds: float) -> None:
-    """Take no more than ``room`` bytes and ``seconds``, beside what starting has taken."""
-    if hasattr(signal, "setitimer"):  # not Windows: there the parent's patience must do
-        signal.setitimer(signal.ITIMER_PROF, seconds)
+def _restrict(room: float) -> None:
+    """Take no more than ``room`` bytes beside what starting has taken."""
     try:
         import resource
 

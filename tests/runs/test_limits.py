@@ -259,21 +259,14 @@ def test_more_nodes_than_agents_are_refused_before_they_are_made(n):
 
 
 def test_a_generator_that_takes_too_long_is_stopped(monkeypatch):
-    forever = ("balanced_tree", {"r": 3, "h": 10**9}, 12, 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(generators, "PATIENCE", 0.2)
-        with pytest.raises(ScenarioError, match=r"still at work after 0\.2 s and was stopped"):
-            generate(*forever)
-    monkeypatch.setattr(generators, "_seconds", lambda n: 0.3)
-    with pytest.raises(
-        ScenarioError, match=r"still at work after 0\.3 s for 12 agents and was stop"
-    ):
-        generate(*forever)
+    monkeypatch.setattr(generators, "_seconds", lambda n: 0.2)
+    with pytest.raises(ScenarioError, match=r"still at work after 0\.2 s for 12 agents"):
+        generate("balanced_tree", {"r": 3, "h": 10**9}, 12, 0)
 
 
 def test_small_graphs_have_little_time_and_large_ones_a_minute():
-    assert generators._seconds(300) <= 5  # a refusal takes less than ten seconds in all
-    assert generators._seconds(10**6) == generators.PATIENCE == 60
+    assert generators._seconds(300) <= 10  # a refusal takes less than 15 seconds in all
+    assert generators._seconds(10**6) == 60
 
 
 def test_small_graphs_have_little_room_and_large_ones_enough():
