@@ -243,7 +243,7 @@ def test_a_result_comes_back(stored):
     store = Store(folder.parent)
     again = load_result(store, result.scenario, folder)
     pd.testing.assert_frame_equal(again.events, result.events)
-    pd.testing.assert_frame_equal(store.events(folder), result.events)
+    pd.testing.assert_frame_equal(store.load(folder).events.read(), result.events)
     np.testing.assert_array_equal(again.history, result.history)
     assert again.history_samples.tolist() == result.history_samples.tolist()
     assert {"events.parquet", "history.npz"} <= set(store.manifest(folder)["files"])
