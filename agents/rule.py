@@ -123,15 +123,20 @@ class Rule:
     """Base class of all rules; see the module's text."""
 
     kind: ClassVar[str]
+    #: The protocols that it can follow, the first by default; ``protocol`` is short for one.
+    protocols: ClassVar[tuple[str, ...]] = (ANSWER_THEN_SOLVE,)
     protocol: ClassVar[str] = ANSWER_THEN_SOLVE
     #: What the rule minimises, for the metrics that need an optimum: Q_MP, Q_CL, or the loss of one
     #: model for all (mp, cl, consensus).
     objective: ClassVar[str | None] = None
-    #: How many vectors of length p a message holds: its payload is an array (vectors, p), or (p,)
-    #: for a single one.
+    #: What a message holds: so many vectors of length p, and so many numbers after them.  It is an
+    #: array (vectors, p), or (p,) for a single vector; with extras all numbers, one after another.
     vectors: ClassVar[int] = 1
+    extras: ClassVar[int] = 0
     #: Does an agent tell all its neighbours the same?
     same_for_all: ClassVar[bool] = True
+    #: May ``tell`` change the sender's arrays (but not its model)?
+    stateful: ClassVar[bool] = False
     #: The starts that it allows; mp is another.
     starts: ClassVar[tuple[str, ...]] = ("own", "hello", "known", "zero", "normal")
     #: The modes that it has, the default first.
@@ -146,6 +151,10 @@ class Rule:
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
+        if "protocols" in vars(cls):
+            cls.protocol = cls.protocols[0]
+        elif "protocol" in vars(cls):
+            cls.protocols = (cls.protocol,)
         own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
         cls.arrays = {**cls.arrays, **own}
 
@@ -166,13 +175,14 @@ class Rule:
         Parameters
         ----------
         s
-            The state of all agents; it may not be changed here.
+            The state of all agents; it may not be changed here, unless the rule is ``stateful``.
         i
             The agent.
         k
             One of its links, ``s.first[i] ≤ k < s.first[i + 1]``, towards ``s.neighbour[k]``.
         out
-            The message, (p,), or (vectors, p) where ``vectors`` is more than one.
+            The message: (p,), (vectors, p) where ``vectors`` is more than one, or where there are
+            ``extras`` (vectors · p + extras,).
         """
         for x in range(s.p):
             out[x] = s.models[i, x]
@@ -185,9 +195,10 @@ class Rule:
         s, i, k
             The state, the agent and its link.
         received
-            The neighbour's message, (p,) or (vectors, p).
+            The neighbour's message, as ``tell`` wrote it.
         sent
-            What agent i said in the same exchange, of the same shape.
+            What agent i said in the same exchange, of the same shape.  Where it said nothing: its
+            model, or NaN where messages hold more.
         """
         raise NotImplementedError
 
@@ -195,11 +206,23 @@ class Rule:
         """Write agent i's new model into ``s.models[i]``, (p,): the costly step."""
         raise NotImplementedError
 
+    @classmethod
+    def shape(cls, p: int) -> tuple[int, ...]:
+        """The shape of a message about models of length p."""
+        if cls.extras:
+            return (cls.vectors * p + cls.extras,)
+        return (p,) if cls.vectors == 1 else (cls.vectors, p)
+
+    @classmethod
+    def tells_models(cls) -> bool:
+        """Is a message one vector, of a model's length?"""
+        return cls.vectors == 1 and cls.extras == 0
+
     def columns(s: Any, parameters: Any) -> dict[str, Any]:  # noqa: N805
         """After the run, more columns of agents.csv: name → an array (n,)."""
         return {}
 
-    #: None: the hello is absorbed like any other message; only where a message is one vector.
+    #: None: the hello is absorbed like any other message; only where that is one vector.
     introduce: ClassVar[Callable[..., None] | None] = None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import math
 import traceback
 from collections import namedtuple
 from collections.abc import Callable, Mapping
@@ -109,6 +110,8 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     )
     wrap = compiling.wrap_for(rule)
     shape = "s.p" if rule.vectors == 1 else f"({rule.vectors}, s.p)"
+    if rule.extras:
+        shape = f"{rule.vectors} * s.p + {rule.extras}"
     bodies = {
         "tell": f"f_tell(s, i, k, floats(a, {shape}))",
         "absorb": f"f_absorb(s, i, k, floats(a, {shape}), floats(b, {shape}))",
@@ -120,7 +123,7 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     if rule.introduce is not None:
         bodies["introduce"] = "f_introduce(s, i, k, floats(a, s.p))"
         functions["introduce"] = wrap(rule.introduce)
-    elif rule.vectors == 1:
+    elif rule.tells_models():
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
     return compiling.Functions(
         f"rule_{rule.kind}",
@@ -188,8 +191,10 @@ class RunningRule:
         #: The state as plain Python sees it.
         self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
         #: What a message holds, in numbers, and its shape.
-        self.numbers = rule.vectors * p
-        self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
+        self.shape = rule.shape(p)
+        self.numbers = math.prod(self.shape)
+        #: What agents said who said nothing: their models, or one row of NaN.
+        self.unsaid = self.models if rule.tells_models() else np.full((1, self.numbers), np.nan)
         if not code_cache.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
@@ -296,7 +301,9 @@ class RunningRule:
         elif name == "introduce" and rule.introduce is not None:
             rule.introduce(s, i, k, a)
         else:
-            rule.absorb(s, i, k, a, self.models[i] if b is None else b)  # type: ignore[arg-type]
+            if b is None:
+                b = self.models[i] if rule.tells_models() else self.unsaid[0].reshape(self.shape)
+            rule.absorb(s, i, k, a, b)  # type: ignore[arg-type]
 
     def explain(
         self, name: str, i: int, k: int, a: Floats | None, b: Floats | None, when: str
@@ -370,7 +377,8 @@ class RunningRule:
 
         def tell() -> None:
             kept = [name for name, array in rule.arrays.items() if array.over != "run"]
-            self._try_one("tell", i, trial, ["models", *kept], lambda: rule.tell(s, i, k, out))
+            kept = ["models", *([] if rule.stateful else kept)]
+            self._try_one("tell", i, trial, kept, lambda: rule.tell(s, i, k, out))
             if not np.isfinite(out).all():
                 place = np.argwhere(~np.isfinite(out))[0].tolist()
                 raise self._complaint("tell", i, f"it leaves out{place} unset")
@@ -417,7 +425,8 @@ class RunningRule:
         self._guard(name, lambda: _no_answer(action()), f" for agent {i} at 0 s")
         for array in kept:
             if not np.array_equal(trial[array], before[array], equal_nan=True):
-                who = "which only solve may do" if array == "models" else "which tell may not do"
+                who = "which tell may do if stateful is True"
+                who = "which only solve may do" if array == "models" else who
                 raise self._complaint(name, i, f"it changes {array}, {who}")
 
 

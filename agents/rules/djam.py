@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.rule import (
     ANSWER_THEN_SOLVE,
+    TELL,
     Collaborative,
     Floats,
     Rule,
@@ -25,7 +26,7 @@ class DJAM(Rule):
     is kept up to date by difference as copies come in.
     """
 
-    kind, protocol, objective = "djam", ANSWER_THEN_SOLVE, "cl"
+    kind, protocols, objective = "djam", (ANSWER_THEN_SOLVE, TELL), "cl"
 
     class Parameters(Collaborative):
         """Keys of ``algorithm`` for block coordinate descent."""

@@ -6,7 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agents.rule import ANSWER_THEN_SOLVE, Floats, Rule, Start, TradeOff, per_agent, per_link
+from agents.rule import (
+    ANSWER_THEN_SOLVE,
+    TELL,
+    Floats,
+    Rule,
+    Start,
+    TradeOff,
+    per_agent,
+    per_link,
+)
 
 
 class ModelPropagation(Rule):
@@ -19,7 +28,7 @@ class ModelPropagation(Rule):
     in, so that an update costs O(p), whatever the degree.
     """
 
-    kind, protocol, objective = "mp", ANSWER_THEN_SOLVE, "mp"
+    kind, protocols, objective = "mp", (ANSWER_THEN_SOLVE, TELL), "mp"
 
     class Parameters(TradeOff):
         """Keys of ``algorithm`` for model propagation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from agents.protocol import Protocol
+from agents.protocols import protocol_of
 from agents.rule import Rule, Start
 from agents.running import RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
@@ -65,6 +68,16 @@ class Setup:
     sites: NDArray[np.int64] | None = None
 
     @property
+    def protocol(self) -> type[Protocol]:
+        """The protocol that the scenario chooses of the rule's."""
+        return protocol_of(self.rule, self.scenario.algorithm.protocol)
+
+    @property
+    def peers(self) -> str:
+        """Whom a tick is about: uniform, weighted, turn or all."""
+        return self.scenario.peers
+
+    @property
     def owners(self) -> NDArray[np.int64]:
         """The agent at the near end of each directed edge."""
         return np.repeat(np.arange(self.problem.n), np.diff(self.first))
@@ -72,7 +85,7 @@ class Setup:
     @property
     def message_bytes(self) -> int:
         """Header and 8 bytes a number."""
-        return self.scenario.network.header + 8 * self.rule.vectors * self.problem.p
+        return self.scenario.network.header + 8 * math.prod(self.rule.shape(self.problem.p))
 
     @property
     def hello_bytes(self) -> int:

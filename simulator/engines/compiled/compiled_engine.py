@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from agents.machinery.compiling import address_of, as_array
 from agents.protocol import ALL
-from agents.protocols import protocol_of
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, rounds
@@ -36,6 +35,7 @@ from simulator.engines.compiled.world import (
     LAYOUT,
     NOBODY,
     NONE_FAILED,
+    REGULAR,
     cumulative_weights,
     make_agents,
     make_edges,
@@ -64,7 +64,7 @@ class CompiledEngine:
         self.setup, self.watch, self._events = setup, watch, sink
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbour)
         self._synchronous = config.algorithm.mode == "sync"
-        protocol = protocol_of(setup.rule)
+        protocol = setup.protocol
         if self._synchronous:
             assert protocol.rounds is not None
             self._loop = rounds.loop_of(protocol.rounds)  # type: ignore[arg-type]
@@ -103,9 +103,7 @@ class CompiledEngine:
             run["unequal_links"] = True
             self._keep("link_factors", setup.link_factors, float, (edges,))
         self._slowness = Slowness(run, setup)
-        if config.clock.peers == "weighted":
-            run["weighted"] = True
-            self._keep("cumulative", cumulative_weights(setup), float, (edges,))
+        self._wind(setup)
         if watch is not None:
             watch.fill(run)
         if sink is not None:
@@ -126,6 +124,20 @@ class CompiledEngine:
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._breath = 10_000
         self._begun = False
+
+    def _wind(self, setup: Setup) -> None:
+        """The agents' clocks, and whom they are about."""
+        run, n = self.run, setup.problem.n
+        run["to_all"] = setup.peers == "all"
+        if setup.peers == "weighted":
+            run["weighted"] = True
+            self._keep("cumulative", cumulative_weights(setup), float, setup.neighbour.shape)
+        elif setup.peers == "turn":
+            run["in_turn"] = True
+            self._keep("turns", np.full(n, NOBODY), np.int64, (n,))
+        if setup.scenario.clock.ticks == "regular":
+            run["regular"] = True
+            self._keep("clocks", np.zeros(n, REGULAR), REGULAR, (n,))
 
     def _bring_to_life(self) -> None:
         """Comings and goings, and partitions."""
@@ -197,7 +209,9 @@ class CompiledEngine:
         run, setup, rule = self.run, self.setup, self.setup.rule
         for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
-        run["state"] = self.rule.address
+        run["state"], unsaid = self.rule.address, self.rule.unsaid
+        run["unsaid"] = unsaid.ctypes.data
+        run["unsaid_width"] = unsaid.strides[0] if unsaid is self.rule.models else 0
         run["random"], run["random_state"] = self.rule.random
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all

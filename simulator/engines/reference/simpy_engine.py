@@ -12,7 +12,6 @@ from simpy.core import StopSimulation
 
 from agents.messages import Message, Sheets, World
 from agents.processes import GossipAgent, RoundAgent
-from agents.protocols import protocol_of
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
@@ -53,7 +52,7 @@ class SimpyEngine:
             sheets=Sheets(self.rule.numbers),
             send=self.links.send,
             send_surely=self.links.send_surely,
-            gap=stream(lambda: streams.clock.standard_exponential(4096)),
+            wind=clock(self.env, setup),
             uniform=stream(lambda: streams.peers.random(4096)),
             random=streams.rule.random,
             compute_time=_compute_time(setup, lambda: self.env.now),
@@ -99,9 +98,10 @@ class SimpyEngine:
             self.world,
             i,
             edges,
-            protocol_of(setup.rule),
-            rate=float(setup.rates[i]),
-            peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
+            setup.protocol,
+            peer_weights=weights.tolist() if setup.peers == "weighted" else None,
+            in_turn=setup.peers == "turn",
+            to_all=setup.peers == "all",
             hello=scenario.algorithm.start == "hello",
         )
         agent.start()
@@ -109,7 +109,7 @@ class SimpyEngine:
 
     def _round_agent(self, i: int) -> RoundAgent:
         rule, edges = self.setup.rule, self.setup.links_of(i)
-        rounds = protocol_of(rule).rounds
+        rounds = self.setup.protocol.rounds
         assert rounds is not None
         return RoundAgent(self.world, i, edges, rounds, same_for_all=rule.same_for_all)
 
@@ -256,6 +256,26 @@ class SimpyEngine:
 
 class Halt(Happening):
     """The run returns to its caller: for a sample, or for good."""
+
+
+def clock(env: Timeline, setup: Setup) -> Callable[[int], simpy.Event]:
+    """What winds an agent's clock: the event of its next tick."""
+    rates, rng = setup.rates.tolist(), setup.streams.clock
+    if setup.scenario.clock.ticks == "poisson":
+        gap = stream(lambda: rng.standard_exponential(4096))
+        return lambda i: env.timeout(gap() / rates[i])
+    first: list[float] = []  # clocks are wound for the first time in the order of the agents
+    ticks = [0] * len(rates)
+
+    def wind(i: int) -> simpy.Event:
+        if i == len(first):
+            first.append(rng.random() / rates[i])
+        tick = Happening(env, [])
+        env.schedule_at(tick, first[i] + ticks[i] / rates[i])
+        ticks[i] += 1
+        return tick
+
+    return wind
 
 
 def _compute_time(setup: Setup, now: Callable[[], float]) -> Callable[[int], float]:
