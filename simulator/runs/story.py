@@ -18,12 +18,10 @@ import pandas as pd
 from simulator.engines.event_rows import KINDS
 from simulator.errors import SimulatorError
 from simulator.problem.problem import Floats
+from simulator.scenario.tables import listing
 from simulator.store.recording import COLUMNS, EventsFile, batches
 from simulator.store.store import Store, Stored
 from simulator.store.whole_files import replacing_file
-
-#: Rows about the receiver's end of a message.
-_ARRIVED = ("deliver", "miss", "handle", "stale")
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,9 @@ class Recorded:
             return self.names.index(name)
         if name.isdecimal() and int(name) < len(self.names):
             return int(name)
-        few = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
-        raise SimulatorError(f"{self.folder}: no agent {name!r}; its agents are {few}")
+        raise SimulatorError(
+            f"{self.folder}: no agent {name!r}; its agents are {listing(self.names)}"
+        )
 
     def pieces(self, window: Window) -> Iterator[pd.DataFrame]:
         """The events in a window, some at a time."""
@@ -143,6 +142,16 @@ class Recorded:
         return pd.DataFrame(rows, columns=["from", "until", "moved", "messages"])
 
 
+#: What is counted with a neighbour: kinds of events, and whether the row is the agent's own.
+_COUNTED = {
+    "sent": [("send", True)],
+    "lost": [("drop", True), ("miss", False)],
+    "came": [("deliver", True)],
+    "lost_to_it": [("drop", False), ("miss", True)],
+    "stale": [("stale", True)],
+}
+
+
 def contacts(events: pd.DataFrame, agent: int, end: float) -> pd.DataFrame:
     """One row a neighbour: what went there, what came from there, how late, how old at the end."""
     messages = events[events["message"] >= 0]
@@ -152,24 +161,18 @@ def contacts(events: pd.DataFrame, agent: int, end: float) -> pd.DataFrame:
     rows = []
     for peer in np.unique(other).tolist():
         here = other == peer
+        counted = {
+            name: sum(
+                int((here & (own == its_own) & (kind == each)).sum()) for each, its_own in parts
+            )
+            for name, parts in _COUNTED.items()
+        }
         came = messages[here & own & (kind == "deliver")]
         handled = messages[here & own & (kind == "handle")]
-        rows.append(
-            {
-                "peer": peer,
-                "sent": int((here & own & (kind == "send")).sum()),
-                "lost": int((here & own & (kind == "drop")).sum())
-                + int((here & ~own & (kind == "miss")).sum()),
-                "came": len(came),
-                "lost_to_it": int((here & ~own & (kind == "drop")).sum())
-                + int((here & own & (kind == "miss")).sum()),
-                "stale": int((here & own & (kind == "stale")).sum()),
-                "delay": float((came["time"] - came["sent_at"]).median()) if len(came) else np.nan,
-                "age": end - float(handled["sent_at"].max()) if len(handled) else np.nan,
-            }
-        )
-    names = ["peer", "sent", "lost", "came", "lost_to_it", "stale", "delay", "age"]
-    return pd.DataFrame(rows, columns=names)
+        delay = float((came["time"] - came["sent_at"]).median()) if len(came) else np.nan
+        age = end - float(handled["sent_at"].max()) if len(handled) else np.nan
+        rows.append({"peer": peer, **counted, "delay": delay, "age": age})
+    return pd.DataFrame(rows, columns=["peer", *_COUNTED, "delay", "age"])
 
 
 def fates(events: pd.DataFrame) -> pd.DataFrame:

@@ -390,7 +390,7 @@ def test_a_result_without_events(here, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4, …"),
+        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4 and"),
         (["--link", "3"], "must be two agents"),
         (["--link", "3,3"], "two different agents"),
         (["--from", "5", "--until", "2"], "must not be after"),
