@@ -15,7 +15,7 @@ from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario import network, places, tables
+from simulator.scenario import geography, network, tables
 from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
@@ -122,7 +122,7 @@ def test_a_file_of_many_rows_is_read_once(write: Any, monkeypatch: pytest.Monkey
     parsed = []
     cells = tables.read_cells
     monkeypatch.setattr(tables, "read_cells", lambda *a, **k: parsed.append(a) or cells(*a, **k))
-    monkeypatch.setattr(places, "read_cells", tables.read_cells)
+    monkeypatch.setattr(geography, "read_cells", tables.read_cells)
     monkeypatch.setattr(network, "read_cells", tables.read_cells)
     write("site,eu,us\neu,1,2\nus,3 s,4\n", "matrix.csv")
     write("agent,time,state\n3,5,off\n3,6 s,on\n", "trace.csv")
