@@ -28,14 +28,16 @@ from tests.scenario.scenario_files import INVALID, SMALL, VALID, errors
 
 # --- valid and invalid files --------------------------------------------------------------------
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_invalid_file_gives_exactly_the_messages_of_its_comment(
+def test_an_invalid_file_gives_the_messages_of_its_comment(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     expected = re.match(r"(?:# .*\n)+", path.read_text(encoding="utf-8"))
     assert expected, "the file should begin with the messages that it causes"
     messages = [line.removeprefix("# ") for line in expected[0].splitlines()]
-    assert errors(path.relative_to(ROOT)) == messages
+    for got, message in zip(errors(path.relative_to(ROOT)), messages, strict=True):
+        begin = message.removesuffix("…")  # lists of keys, which grow, are left out
+        assert got == message or (begin != message and got.startswith(begin))
 
 
 def test_no_message_speaks_pydantic() -> None:
