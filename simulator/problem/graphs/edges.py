@@ -27,10 +27,10 @@ from scipy.sparse import csr_array
 from agents.parameters import report
 from simulator.errors import ScenarioError
 from simulator.machine import gigabytes, memory
-from simulator.problem.graphs.graph import Agents, Ints, checked
+from simulator.problem.graphs.graph import Agents, checked
 from simulator.scenario.kinds import Graph
 from simulator.scenario.quantities import InputFile
-from simulator.scenario.tables import listing, read_cells, read_text, without_comments
+from simulator.scenario.tables import Ints, listing, read_cells, read_text, without_comments
 
 #: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
 _N_IS_NO_COUNT = {
