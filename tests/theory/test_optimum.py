@@ -16,7 +16,7 @@ import simulator.theory.objectives
 from agents.losses import LOSSES
 from agents.losses.absolute import Absolute
 from agents.losses.hinge import Hinge
-from simulator.errors import SimulatorError
+from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
 from simulator.theory.central import LARGEST, MOST, remembered
