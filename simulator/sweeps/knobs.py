@@ -38,7 +38,14 @@ from simulator.sweeps.request import (
     wrong_values,
 )
 from simulator.sweeps.sweep import Computed
-from simulator.sweeps.tables import FEWEST, censored, geometric_mean, mean_interval, runs_table, to_target
+from simulator.sweeps.tables import (
+    FEWEST,
+    censored,
+    geometric_mean,
+    mean_interval,
+    runs_table,
+    to_target,
+)
 
 #: Tuning takes so many seeds, the first of them so far from the scenario's own.
 HELD_OUT_SEEDS, HELD_OUT_FROM = 10, 10**6

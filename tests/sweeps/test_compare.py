@@ -430,11 +430,12 @@ def test_values_that_are_errors_in_a_cell_are_left_out_there(tiny: Path):
 def test_values_of_a_knob_with_other_optima_are_refused_before_any_run(tiny: Path):
     """Their distances measure different things, whether one is taken or all are drawn."""
     knobs = {"async": {"algorithm.alpha": [0.5, 0.8]}}
+    request = comparison_request(Request(tiny), tune=knobs)
     with pytest.raises(ScenarioError, match="different optima"):
-        request = comparison_request(Request(tiny), tune=knobs)
         plan_knobs(request, request.tune, None, held_out=True)
+    drawn = frontier_request(comparison_request(Request(tiny)), knobs)
     with pytest.raises(ScenarioError, match="different optima"):
-        plan_frontier(frontier_request(comparison_request(Request(tiny)), knobs))
+        plan_frontier(drawn)
     absolute = comparison_request(Request(tiny, target="l2_error=0.1"))
     assert len(plan_frontier(frontier_request(absolute, knobs)).plan.runs) == 2 + 7
 
