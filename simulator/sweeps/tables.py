@@ -171,7 +171,7 @@ def to_target(runs: pd.DataFrame) -> pd.DataFrame:
         {
             name: runs.get(name, runs[end])
             .astype("float64")
-            .fillna(runs[end])
+            .fillna(runs[end].astype("float64"))
             .mask(hopeless, np.inf)
             .where(has_target)
             for name, end in _ENDS.items()
