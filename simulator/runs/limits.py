@@ -108,11 +108,18 @@ def _sent_a_second(setup: Setup) -> float:
 
 
 def _messages_under_way(setup: Setup) -> float:
-    """How many messages of gossip are on their way at a time."""
-    stop, network = setup.scenario.stop, setup.scenario.network
-    if setup.scenario.algorithm.mode == "sync":
+    """How many messages are on their way at a time, beside one a link in rounds."""
+    stop, network, deadline = (
+        setup.scenario.stop,
+        setup.scenario.network,
+        setup.scenario.rounds.deadline,
+    )
+    if setup.scenario.algorithm.mode == "async":
+        rate = _sent_a_second(setup)
+    elif deadline is None:
         return 0.0
-    rate = _sent_a_second(setup)
+    else:
+        rate = len(setup.neighbour) / deadline
     sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
     under_way = (
         rate
@@ -146,6 +153,8 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
         setup.link_factors, setup.lasting_links
     )
     attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
+    if setup.loose:  # what nobody waits for any more is not sent again
+        attempts = 1.0
     sent = links * attempts
     length = _longest_round(setup)
     if most == 1:
