@@ -83,7 +83,7 @@ class SimpyEngine:
         self.switches = Switches(self)
         availability = setup.availability
         if availability is not None and availability.forget:
-            self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
+            self._fresh = setup.fresh()
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
@@ -173,7 +173,7 @@ class SimpyEngine:
     def renew(self, agent: int) -> None:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
-        self.rule.renew(agent, edges, self._fresh)
+        self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
 
