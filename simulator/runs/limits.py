@@ -152,9 +152,10 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     slow *= _least(setup.latency_factors, setup.lasting_latency) * _least(
         setup.link_factors, setup.lasting_links
     )
-    attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
-    if setup.loose:  # what nobody waits for any more is not sent again
-        attempts = 1.0
+    attempts = 1.0
+    if not setup.loose:  # else, what nobody waits for any more is not sent again
+        lost = min(1 / (1 - least), time / network.timer)
+        attempts = max(1.0, lost, min(slow, time) / network.timer)
     sent = links * attempts
     length = _longest_round(setup)
     if most == 1:
