@@ -50,6 +50,11 @@ class Agent:
 
         self.env.timeout(duration).callbacks.append(done)
 
+    @property
+    def goes_on(self) -> bool:
+        """Does the same event go on with another function of the protocol?"""
+        return self._ready
+
     def _follow(self) -> None:
         """Do what follows the computation."""
         self._ready = False
@@ -247,6 +252,11 @@ class RoundAgent(Agent):
         self.inbox[edge] = message
         self.rounds.hear(self.world, self.number, edge)
 
+    @property
+    def goes_on(self) -> bool:
+        """Does the same event go on with another function?"""
+        return self._ready or (self.waiting and self.woken)
+
     def wake(self) -> None:
         """Need not wait any longer."""
 
@@ -258,7 +268,7 @@ class RoundAgent(Agent):
 
     def _go_on(self) -> None:
         """What takes no time, or has been waited for already, follows at once."""
-        while self._ready or (self.waiting and self.woken):
+        while self.goes_on:
             if self._ready:
                 self._follow()
             else:

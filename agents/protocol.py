@@ -45,6 +45,11 @@ class Protocol:
     #: What it remembers of agents and links, ``w.name[…]``: 0 at first, and after forgetting.
     arrays: ClassVar[dict[str, Array]] = {}
 
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
+        cls.arrays = {**cls.arrays, **own}
+
     def tick(w: Any, i: int, u: float) -> None:
         """Agent i's clock rang."""
 
@@ -139,6 +144,21 @@ def fresh(w: Any, i: int, m: Any) -> bool:
     return new
 
 
+def run_of(w: Any) -> Any:
+    """What verbs act on, of the world that a protocol from outside sees."""
+    return w
+
+
+def owns(w: Any, i: int, k: int) -> bool:
+    """Is k one of agent i's links?"""
+    return k in w.agents[i].edges
+
+
+def is_nothing(w: Any, m: Any) -> bool:
+    """Is there no message?"""
+    return m is None
+
+
 # --- acting ---------------------------------------------------------------------------------------
 def send(w: Any, i: int, k: int) -> None:
     """Tell the neighbour on link k, unasked."""
@@ -227,6 +247,11 @@ def arrived(w: Any, i: int) -> int:
     return len(w.agents[i].inbox)
 
 
+def has_come(w: Any, i: int, k: int) -> bool:
+    """Has link k brought its message of this round?"""
+    return k in w.agents[i].inbox
+
+
 def take(w: Any, i: int, k: int) -> None:
     """Turn to what came on link k in this round, and absorb it."""
     agent = w.agents[i]
@@ -251,7 +276,8 @@ def end_round(w: Any, i: int) -> None:
     w.agents[i].over = True
 
 
-#: The verbs of gossip, and of rounds.
+#: The verbs of gossip, and of rounds; those that only ``agents.checked`` needs.
 COMMON = (links, random, solve, compute_tick)
 GOSSIP = (*COMMON, choose, peers, is_request, is_reply, link, fresh, send, answer, absorb, compute)
 ROUNDS = (*COMMON, send_all, arrived, take, wait, wake, end_round)
+CHECKING = (run_of, owns, is_nothing, has_come)

@@ -16,7 +16,7 @@ from typing import Any
 from agents import protocol as plain
 from agents.machinery.code_cache import source_of
 from agents.machinery.compiling import bound_for, inlined
-from agents.machinery.intrinsics import next_double
+from agents.machinery.intrinsics import array_at, next_double
 from simulator.engines.compiled import switching, world
 from simulator.engines.compiled.event_notes import note_send
 from simulator.engines.compiled.exchange import (
@@ -38,7 +38,7 @@ from simulator.engines.compiled.pool import (
 )
 from simulator.engines.compiled.pool import take as take_slot
 from simulator.engines.compiled.queue import ARRIVAL, COMPLETE, push
-from simulator.engines.compiled.world import agent_of, edge_of, tell
+from simulator.engines.compiled.world import LAYOUT, agent_of, edge_of, tell
 from simulator.engines.event_rows import HANDLE
 
 #: Has the message at hand been answered, and did the reply get lost?
@@ -96,6 +96,22 @@ def fresh(run: Any, i: int, m: int) -> bool:
     if not new:
         stale(run, m)
     return new
+
+
+@inlined
+def run_of(w: Any) -> Any:
+    return array_at(w.here, 1, LAYOUT)[0]
+
+
+@inlined
+def owns(run: Any, i: int, k: int) -> bool:
+    agent = agent_of(run, i)
+    return agent.first <= k < agent.first + agent.degree
+
+
+@inlined
+def is_nothing(run: Any, m: int) -> bool:
+    return m == NO_MESSAGE
 
 
 # --- acting ---------------------------------------------------------------------------------------
@@ -190,6 +206,11 @@ def arrived(run: Any, i: int) -> int:
 
 
 @inlined
+def has_come(run: Any, i: int, k: int) -> bool:
+    return edge_of(run, edge_of(run, k).back).version >= run.round_first
+
+
+@inlined
 def take(run: Any, i: int, k: int) -> None:
     j, back = edge_of(run, k).neighbour, edge_of(run, k).back
     at = agent_of(run, j).sent_at
@@ -214,7 +235,10 @@ def end_round(run: Any, i: int) -> None:
 
 
 #: The compiled form of each verb.
-VERBS = {verb: globals()[verb.__name__] for verb in {*plain.GOSSIP, *plain.ROUNDS, plain.introduce}}
+VERBS = {
+    verb: globals()[verb.__name__]
+    for verb in {*plain.GOSSIP, *plain.ROUNDS, *plain.CHECKING, plain.introduce}
+}
 
 
 def label_of(protocol: type) -> str:
