@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, triu
 from agents.protocol import ALL, Protocol
 from agents.protocols import protocol_of
 from agents.rule import Rule, Start
-from agents.running import RunningRule
+from agents.running import Fresh, RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
 from simulator.engines.slowness import Lasting
@@ -23,8 +23,8 @@ from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.geography import Column
 from simulator.scenario.laws import Law
-from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
@@ -121,16 +121,20 @@ class Setup:
         """What the rule starts from."""
         return self._start(self.models, self.copies)
 
-    def fresh_start(self) -> Start:
+    def fresh(self) -> Fresh:
         """What an agent that has forgotten everything starts from again: its data alone.
 
-        The arbitrary starts have their first numbers again.
+        The arbitrary starts have their first numbers again.  To be asked before the first event.
         """
         start = self.scenario.algorithm.start
-        if start == "zero" or isinstance(start, NormalStart):
-            return self._start(self.models.copy(), self.copies.copy())
+        arbitrary = start == "zero" or isinstance(start, NormalStart)
+        if self.rule.refresh is not None:
+            return (self.models.copy(), self.copies.copy()) if arbitrary else (None, None)
         solitary = self.problem.solitary
-        return self._start(solitary.copy(), solitary[self.owners])
+        models, copies = solitary.copy(), solitary[self.owners]
+        if arbitrary:
+            models, copies = self.models.copy(), self.copies.copy()
+        return RunningRule(self.rule, self._start(models, copies), self.streams.rule)
 
     def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm

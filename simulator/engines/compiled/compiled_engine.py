@@ -30,6 +30,7 @@ from simulator.engines.compiled.queue import (
 )
 from simulator.engines.compiled.record import attach
 from simulator.engines.compiled.slowness import Slowness
+from simulator.engines.compiled.switching import RENEWAL
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
@@ -182,17 +183,34 @@ class CompiledEngine:
 
     def _keep_fresh(self) -> None:
         """What agents that forget have again."""
-        setup = self.setup
-        self._fresh = RunningRule(setup.rule, setup.fresh_start(), setup.streams.rule)
-        self._zeros = [np.zeros_like(array) for array, _ in self.memory.values()]
-        pairs = zip(self.memory.values(), self._zeros, strict=True)
-        remembered = [(live, zeros, links) for (live, links), zeros in pairs]
-        rows = [
-            (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links)
-            for live, new, links in [*self.rule.remembered(self._fresh), *remembered]
+        self._fresh = fresh = self.setup.fresh()
+        if isinstance(fresh, RunningRule):
+            rows = [
+                (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links, -1, -1)
+                for live, new, links in self.rule.remembered(fresh)
+            ]
+        else:
+            rows = [
+                (
+                    live.ctypes.data,
+                    0,
+                    int(np.prod(live.shape[1:])),
+                    links,
+                    places.get("model", -1),
+                    places.get("copy", -1),
+                )
+                for live, links, places in self.rule.forgotten()
+            ]
+            models = self.rule.arrays["solitary"] if fresh[0] is None else fresh[0]
+            self._keep("fresh_models", models, float, models.shape)
+            if fresh[1] is not None:
+                self._keep("fresh_copies", fresh[1], float, fresh[1].shape)
+        rows += [
+            (array.ctypes.data, 0, int(np.prod(array.shape[1:])), links, -1, -1)
+            for array, links in self.memory.values()
         ]
         self.run["renewal_count"] = len(rows)
-        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (4 * len(rows),))
+        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (RENEWAL * len(rows),))
 
     def _note_who_is_off(self, on: NDArray[np.bool_]) -> None:
         if self._events is not None:

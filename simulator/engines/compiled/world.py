@@ -100,6 +100,7 @@ FIELDS: Fields = [
     ("absorb", ADDRESS),
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
+    ("refresh", ADDRESS),
     ("state", ADDRESS),
     #: What stands for an agent's message where it sent none, and the bytes to the next agent's.
     ("unsaid", ADDRESS),
@@ -154,7 +155,7 @@ FIELDS: Fields = [
 ]
 LAYOUT = np.dtype(FIELDS, align=True)
 #: The rule's functions, as ``failed`` numbers them; 0 is none.
-NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE = range(5)
+NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE, REFRESH = range(6)
 
 
 def make_agents(setup: Setup) -> NDArray[Any]:
@@ -247,6 +248,12 @@ def absorb(run: Any, i: int, edge: int, received: int, sent: int) -> None:
 def introduce(run: Any, i: int, edge: int, model: int) -> None:
     """Agent i takes in a hello."""
     _do(run, INTRODUCE, run.introduce, i, edge, model, model)
+
+
+@kernel
+def refresh(run: Any, i: int) -> None:
+    """Agent i derives anew what depends on its data and weights."""
+    _do(run, REFRESH, run.refresh, i, 0, 0, 0)
 
 
 @kernel

@@ -90,7 +90,7 @@ class SimpyEngine:
         self.switches = Switches(self)
         availability = setup.availability
         if availability is not None and availability.forget:
-            self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
+            self._fresh = setup.fresh()
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
@@ -146,7 +146,7 @@ class SimpyEngine:
     def renew(self, agent: int) -> None:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
-        self.rule.renew(agent, edges, self._fresh)
+        self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
         for array, of_links in self.memory.values():
             array[slice(edges.start, edges.stop) if of_links else agent] = 0
         self.sent_at[edges.start : edges.stop] = self.env.now
