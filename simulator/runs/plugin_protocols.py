@@ -31,8 +31,9 @@ def check_protocol(protocol: type[Protocol], place: str) -> None:
     for name, array in protocol.arrays.items():
         if name in _TAKEN or name.startswith("_"):
             raise SimulatorError(f"{place}: the name of the array {name!r} is taken")
-        if array.over not in ("agents", "links"):
-            raise SimulatorError(f"{place}.{name}: a protocol has per_agent and per_link arrays")
+        if array.over == "run" or array.given:
+            what = "a protocol has per_agent and per_link arrays, which start at 0"
+            raise SimulatorError(f"{place}.{name}: {what}")
     _check_functions(protocol, Protocol, _GOSSIP, GOSSIP, ("tick", "handle"), place)
     rounds: Any = protocol.rounds
     if rounds is None:
