@@ -14,19 +14,23 @@ from agents.protocol import (
     GOSSIP,
     ROUNDS,
     absorb,
+    alarm,
     answer,
     arrived,
     choose,
     compute,
     compute_tick,
+    deadline,
     end_round,
     fresh,
     has_come,
+    has_sent,
     is_nothing,
     is_reply,
     is_request,
     link,
     links,
+    needed,
     owns,
     peers,
     random,
@@ -40,7 +44,8 @@ from agents.protocol import (
 )
 
 #: The functions of a protocol and of rounds, as ``acting`` numbers them.
-FUNCTIONS = ("tick", "handle", "after_tick", "after", "begin", "hear", "complete")
+FUNCTIONS = ("tick", "handle", "after_tick", "after", "begin", "hear", "ring", "complete")
+HEAR, RING, COMPLETE = 5, 6, 7
 #: What one event may do, because engines have room for no more: computations that take no time,
 #: and notes besides one a link.
 MOST_COMPUTATIONS, MOST_NOTES = 2, 6
@@ -53,9 +58,9 @@ def begin_function(w: Any, acting: int, i: int, m: Any, goes_on: bool) -> None:
     """
     run = run_of(w)
     run.acting, run.acts_for, run.at_hand = acting, i, m
-    run.ended, run.answered = False, False
+    run.ended, run.answered, run.last_taken = acting in (HEAR, RING), False, -1
     if not goes_on:
-        run.sends_made, run.notes_made, run.computations, run.wakes_made = 0, 0, 0, 0
+        run.sends_made, run.notes_made, run.computations = 0, 0, 0
 
 
 def end_function(w: Any, must_end: bool) -> None:
@@ -84,7 +89,7 @@ def held(w: Any, m: Any) -> None:
 def acts(w: Any, i: int) -> None:
     own(w, i)
     if run_of(w).ended:
-        raise ValueError("compute, compute_tick, wait and end_round come last, and one of them")
+        raise ValueError("only wake is for hear and ring; compute, wait and end_round come last")
 
 
 def notes(w: Any) -> None:
@@ -203,8 +208,8 @@ def checked_send_all(w: Any, i: int) -> None:
     acts(w, i)
     run = run_of(w)
     run.sends_made += 1
-    if run.sends_made > 1:
-        raise ValueError("send_all is called twice in one event")
+    if run.sends_made > 1 or has_sent(run, i):
+        raise ValueError("send_all is called twice in one round")
     send_all(run, i)
 
 
@@ -213,13 +218,33 @@ def checked_arrived(w: Any, i: int) -> int:
     return arrived(run_of(w), i)
 
 
+def checked_needed(w: Any, i: int) -> int:
+    own(w, i)
+    return needed(run_of(w), i)
+
+
+def checked_deadline(w: Any) -> float:
+    return deadline(run_of(w))
+
+
+def checked_alarm(w: Any, i: int, after: float) -> None:
+    acts(w, i)
+    run = run_of(w)
+    if run.sends_made != 1 or not after >= 0:
+        raise ValueError("alarm follows send_all, once, after a time from 0")
+    run.sends_made += 1
+    alarm(run, i, after)
+
+
 def checked_take(w: Any, i: int, k: int) -> None:
     acts(w, i)
     own_link(w, i, k)
-    notes(w)
-    if not has_come(run_of(w), i, k):
-        raise ValueError("take was given a link on which nothing has come in this round")
-    take(run_of(w), i, k)
+    run = run_of(w)
+    if run.acting != COMPLETE or k <= run.last_taken:
+        raise ValueError("take is for complete, which takes each link once, in ascending order")
+    run.last_taken = k
+    if has_come(run, i, k):
+        take(run, i, k)
 
 
 def checked_wait(w: Any, i: int) -> None:
@@ -231,11 +256,7 @@ def checked_wait(w: Any, i: int) -> None:
 
 def checked_wake(w: Any, i: int) -> None:
     own(w, i)
-    run = run_of(w)
-    run.wakes_made += 1
-    if run.wakes_made > 1:
-        raise ValueError("wake is called twice in one event")
-    wake(run, i)
+    wake(run_of(w), i)
 
 
 def checked_end_round(w: Any, i: int) -> None:

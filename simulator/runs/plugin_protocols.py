@@ -14,7 +14,7 @@ from simulator.errors import SimulatorError
 
 #: The functions of each, and those that must be there.
 _GOSSIP = ("tick", "handle", "after_tick", "after")
-_ROUNDS = ("begin", "hear", "complete", "after_tick")
+_ROUNDS = ("begin", "hear", "ring", "complete", "after_tick")
 #: Which function goes on after which verb.
 _CONTINUED = {verbs.compute: "after", verbs.compute_tick: "after_tick", verbs.wait: "complete"}
 

@@ -22,11 +22,11 @@ from agents.machinery.compiling import (
 )
 from agents.machinery.intrinsics import array_at
 from agents.protocol import Protocol, Rounds
+from simulator.engines.compiled.round_state import member_of
 from simulator.engines.compiled.verbs import NO_MESSAGE, VERBS, compiled
-from simulator.engines.compiled.world import agent_of
 
 #: The functions that are given a message, and those that are given the agent alone.
-WITH_MESSAGES, ALONE = ("handle", "after"), ("begin", "complete")
+WITH_MESSAGES, ALONE = ("handle", "after"), ("begin", "ring", "complete")
 
 
 def placed(
@@ -44,12 +44,12 @@ def placed(
         "world": inlined_of_others(bind(_world_of(protocol), label)),
         "begin": make(begin_function, dict(VERBS)),
         "end": make(end_function, dict(VERBS)),
-        "goes_on": _goes_on,
+        "goes_on": _round_goes_on if issubclass(thing, Rounds) else _goes_on,
     }
     found = {}
     for place in places:
         name = place.__name__
-        must_end = issubclass(thing, Rounds) and name != "hear"
+        must_end = issubclass(thing, Rounds) and name not in ("hear", "ring")
         call = _with if name in WITH_MESSAGES else _alone if name in ALONE else _without
         own = {
             "body": make(getattr(thing, name), swap),
@@ -96,8 +96,14 @@ def _alone(run: Any, i: int) -> None:
 @inlined
 def _goes_on(run: Any, i: int) -> bool:
     """Does the same event go on with another function of the protocol?"""
-    agent = agent_of(run, i)
-    return run.ready or (agent.waiting and agent.woken)
+    return run.ready
+
+
+@inlined
+def _round_goes_on(run: Any, i: int) -> bool:
+    """The same in rounds."""
+    member = member_of(run, i)
+    return run.ready or (member.waiting and member.woken)
 
 
 def _world_of(protocol: type[Protocol]) -> Callable[..., Any]:

@@ -23,14 +23,16 @@ def checked(thing: type[Any], protocol: type[Protocol]) -> type[Any]:
     functions = {name: getattr(thing, name) for name in FUNCTIONS if hasattr(thing, name)}
     in_rounds = issubclass(thing, Rounds)
     guarded = {
-        name: _guarded(name, function, protocol, must_end=in_rounds and name != "hear")
+        name: _guarded(
+            name, function, protocol, must_end=in_rounds and name not in ("hear", "ring")
+        )
         for name, function in functions.items()
     }
     return type(thing.__name__, (thing,), guarded)
 
 
 def _guarded(
-    name: str, function: Callable[..., None], protocol: type[Protocol], *, must_end: bool
+    name: str, function: Callable[..., None], protocol: type[Protocol], must_end: bool
 ) -> Callable[..., None]:
     body = bound_for(function, "checked", dict(CHECKED), lambda helper: helper)
     acting, modules = FUNCTIONS.index(name), {function.__module__, protocol.__module__}
