@@ -24,8 +24,9 @@ from simulator.problem.problem import Floats, Problem
 from simulator.runs.limits import check_run, too_many_samples
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.scenario.kinds import blaming
+from simulator.scenario.quantities import percentage
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import MOST_SAMPLES, percentage
+from simulator.scenario.stopping import MOST_SAMPLES
 from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 from simulator.shipped import install
@@ -251,6 +252,7 @@ def sample(engine: Engine, metrics: View) -> Row:
         **engine.counters(),
         **metrics.measure(engine.models),
         "staleness": staleness,
+        **engine.progress(),
     }
 
 

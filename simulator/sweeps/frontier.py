@@ -16,7 +16,7 @@ from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import Knobs, Request, label, tabled
-from simulator.sweeps.tables import censored, geometric_mean, mean_interval, to_target
+from simulator.sweeps.tables import FEWEST, censored, geometric_mean, mean_interval, to_target
 
 #: What is measured of each value of a knob.
 COSTS = ("time", "communications", "bytes")
@@ -70,13 +70,13 @@ def points_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
         total = int(((numbers == number) & counts).sum())
         row |= {"runs": total, "failed": total - int(here.sum()), "censored": int(late[here].sum())}
         for cost in COSTS:
-            mean, low, high = geometric_mean(entering[cost].to_numpy()[here])
+            mean, low, high = geometric_mean(entering[f"{cost}_to_target"].to_numpy()[here])
             row |= {cost: mean, f"{cost}_low": low, f"{cost}_high": high}
         rows.append(row)
     table = pd.DataFrame(rows)
     groups = [places for _, places in by_world(plan, table)]
     for cost in COSTS:
-        logs = np.log(entering[cost].where(done).to_numpy())
+        logs = np.log(entering[f"{cost}_to_target"].where(done).to_numpy())
         for group in groups:
             costs = np.stack([logs[numbers == number] for number in group])
             paired = np.exp(paired_interval(costs))
@@ -104,7 +104,7 @@ def paired_interval(values: Floats) -> tuple[Floats, Floats]:
     variance (Cousineau 2005, Morey 2008); seeds that some point lacks are left out.
     """
     whole = values[:, np.isfinite(values).all(axis=0)]
-    if whole.shape[1] < 2:
+    if whole.shape[1] < FEWEST:
         unknown = np.full(len(values), np.nan)
         return unknown, unknown
     if len(whole) == 1:
@@ -129,7 +129,7 @@ def equal_messages_table(plan: Plan, runs: pd.DataFrame, points: pd.DataFrame) -
     assert plan.request.compared is not None
     column, values = plan.request.compared
     entering, rows = to_target(runs), list[dict[str, Any]]()
-    logs = np.log(entering["time"].where(runs["status"] == "done").to_numpy()).reshape(
+    logs = np.log(entering["time_to_target"].where(runs["status"] == "done").to_numpy()).reshape(
         -1, plan.seeds
     )
     for where, places in by_world(plan, points):

@@ -24,6 +24,7 @@ from simulator.sweeps.plan import (
     combinations,
     load_cell,
     refuse_duplicates,
+    refuse_unlike,
     with_seeds,
 )
 from simulator.sweeps.request import (
@@ -89,6 +90,8 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
         if len(errors) == len(values):
             raise errors[0]
     refuse_duplicates(runs)
+    of_pair = ((of_cell[run.combination] // len(sides), run.scenario) for run in runs)
+    refuse_unlike(request, target, of_pair)
     if held_out:
         first = runs[0].scenario.seed + HELD_OUT_FROM
         listed = [first + extra for extra in range(HELD_OUT_SEEDS)]

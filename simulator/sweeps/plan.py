@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,7 @@ from simulator.sweeps.request import (
     Grid,
     Request,
     TargetLevel,
+    from_one,
     label,
     wrong_values,
 )
@@ -108,7 +109,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     What sides have chosen (``request.chosen``) is in it; tuning itself is planned by ``knobs``.
     """
     schema = schema_for(load_plugins(plugins))
-    if request.runs > request.max_runs:
+    if request.runs > from_one("max_runs", request.max_runs):
         raise ScenarioError(
             f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
@@ -125,9 +126,8 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     if wrong:
         raise ScenarioError("\n".join(wrong))
     if request.compared is not None and target is not None:
-        _refuse_other_optima(request, target, loaded)
-        if target.relative:
-            _refuse_other_levels(request, loaded)
+        sides = len(request.compared[1])
+        refuse_unlike(request, target, ((n // sides, each) for n, each in enumerate(loaded)))
     runs = [
         PlannedRun(number, {key: cell.values[key] for key in axes}, scenario, more)
         for number, (cell, scenario, more) in enumerate(zip(cells, loaded, tuned, strict=True))
@@ -294,25 +294,27 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Scenario]) -> None:
-    """What is measured from the optimum compares only sides that have the same one."""
-    assert request.compared is not None
-    sides = len(request.compared[1])
-    absolute = absolute_metrics(loaded[0])
-    if target.metric in absolute:
-        return
-    for number, scenario in enumerate(loaded):
-        if optimum_of(loaded[number - number % sides]) != optimum_of(scenario):
+def refuse_unlike(
+    request: Request, target: TargetLevel, grouped: Iterable[tuple[int, Scenario]]
+) -> None:
+    """A target is the same for all of a group: one optimum, and for a percentage one start."""
+    firsts: dict[int, Scenario] = {}
+    sides = "sides" if request.vary is None else f"the sides of --vary {request.vary[0]}"
+    place = f"--target {request.target}: {sides}"
+    for group, scenario in grouped:
+        first = firsts.setdefault(group, scenario)
+        absolute = absolute_metrics(first)
+        if target.metric not in absolute and optimum_of(first) != optimum_of(scenario):
             raise ScenarioError(
-                f"--target {request.target}: the sides of {_given(request)} have different optima, "
-                f"so that {target.metric} measures different things; allowed: "
-                f"{', '.join(absolute)}, like --target l2_error=0.1, or --target none"
+                f"{place} have different optima, so that {target.metric} measures different "
+                f"things; allowed: {', '.join(absolute)}, like --target l2_error=0.1, or "
+                "--target none"
             )
-
-
-def _given(request: Request) -> str:
-    """How the sides were given."""
-    return "sides" if request.vary is None else f"--vary {request.vary[0]}"
+        if target.relative and _start(first) != _start(scenario):
+            raise ScenarioError(
+                f"{place} begin at different models, so that the same percentage is not the same "
+                "level; give a number, like l2_error=0.1"
+            )
 
 
 def absolute_metrics(scenario: Scenario) -> list[str]:
@@ -337,18 +339,6 @@ def optimum_of(scenario: Scenario) -> tuple[Any, ...]:
     confidence = getattr(algorithm, "confidence", "data") if objective == "mp" else None
     own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", 0.0), confidence)
     return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
-
-
-def _refuse_other_levels(request: Request, loaded: list[Scenario]) -> None:
-    """A percentage is one of a run's own start, so the sides of a pair must begin alike."""
-    assert request.compared is not None
-    for number, scenario in enumerate(loaded):
-        if _start(loaded[number - number % len(request.compared[1])]) != _start(scenario):
-            raise ScenarioError(
-                f"--target {request.target}: the sides of {_given(request)} begin at "
-                "different models, so that the same percentage is not the same level; give a "
-                "number, like l2_error=0.1"
-            )
 
 
 def _start(scenario: Scenario) -> tuple[Any, ...]:

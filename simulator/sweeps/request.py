@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,8 @@ from simulator.scenario.files import Source, read_source
 from simulator.scenario.kinds import kind_of
 from simulator.scenario.mistakes import did_you_mean, shown
 from simulator.scenario.overrides import plain, repeated
-from simulator.scenario.quantities import in_base_unit
+from simulator.scenario.quantities import in_base_unit, read_level
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import read_level
 from simulator.scenario.yaml_positions import plain_value
 
 Grid = Mapping[str, list[Any]]
@@ -103,17 +103,24 @@ def wrong_values(values: Any) -> str | None:
     return None
 
 
+def from_one(name: str, number: Any) -> int:
+    """A whole number from 1."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+        raise ScenarioError(f"{name}: must be a whole number from 1 (got {shown(number)})")
+    return int(number)
+
+
 def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
     """``{side: {key: values}}`` as knobs."""
     try:
-        return {
-            str(side): (key, plain_values(key, values))
-            for side, block in given.items()
-            for key, values in block.items()
-        }
-    except AttributeError:
+        found = {}
+        for side, block in given.items():
+            ((key, values),) = block.items()
+            found[str(side)] = (key, plain_values(key, values))
+        return found
+    except (AttributeError, ValueError):
         raise ScenarioError(
-            "tune, knobs: must be a key with values for each side, like "
+            "tune, knobs: must be one key with values for each side, like "
             f"{{'sync': {{'network.retransmit_after': ['1 s', 'never']}}}} (got {shown(given)})"
         ) from None
 

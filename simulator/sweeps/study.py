@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -39,7 +38,15 @@ from simulator.sweeps.equal import equal_in_cell, equal_table
 from simulator.sweeps.frontier import equal_messages_table, frontier_request, points_table
 from simulator.sweeps.knobs import Tuning, plan_knobs, plan_tuning, tune
 from simulator.sweeps.plan import Plan, common_metrics, make_plan
-from simulator.sweeps.request import MOST_RUNS, Budget, Request, knobs_of, label, sides_of
+from simulator.sweeps.request import (
+    MOST_RUNS,
+    Budget,
+    Request,
+    from_one,
+    knobs_of,
+    label,
+    sides_of,
+)
 from simulator.sweeps.sweep import KINDS, Comparison, Frontier, Sweep, files_of
 from simulator.sweeps.sweep_file import as_file, read_request
 from simulator.sweeps.tables import (
@@ -84,7 +91,7 @@ def requested(
     """
     request = replace(read_request(file).with_settings(settings), max_runs=max_runs)
     if seeds is not None:
-        request = replace(request, seeds=_from_one("seeds", seeds))
+        request = replace(request, seeds=from_one("seeds", seeds))
     if target is not None and not isinstance(target, str):
         raise SimulatorError(
             f"target: must be text like 'distance=1%', or 'none' (got {shown(target)})"
@@ -110,13 +117,6 @@ def requested(
     return what, request
 
 
-def _from_one(name: str, number: Any) -> int:
-    """A whole number from 1."""
-    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-        raise SimulatorError(f"{name}: must be a whole number from 1 (got {shown(number)})")
-    return int(number)
-
-
 # --- what is computed -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Work:
@@ -135,7 +135,7 @@ class Work:
 
         Combinations that differ only in keys without effect share a run (``plan.hashes``).
         """
-        jobs = None if self.jobs is None else _from_one("jobs", self.jobs)
+        jobs = None if self.jobs is None else from_one("jobs", self.jobs)
         force = self.force
         if tied_here(
             plan.runs[0].scenario

@@ -17,8 +17,7 @@ from simulator.errors import NoOptimumError, ScenarioError
 from simulator.problem.build import build_problem
 from simulator.problem.graphs import edges
 from simulator.problem.graphs.edges import generate
-from simulator.runs import limits
-from simulator.runs import simulation
+from simulator.runs import limits, simulation
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario import laws
