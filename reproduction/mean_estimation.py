@@ -101,10 +101,12 @@ def fig1(paper: Paper, figure: Figure) -> Made:
 def fig2_left(paper: Paper, figure: Figure) -> Made:
     """Mean errors with and without confidence, by ε, and those of the other readings of it."""
     with_c, without = sides(paper.choices)
+    other, other_c = _others(with_c, without)
     tables = _widths(paper)
     first, rows = next(iter(tables.values())), []
     for width, table in tables.items():
         row: dict[str, Any] = {"width": width, "instances": len(table)}
+        row["noise"] = paper.choices["mean_estimation.noise"]
         row |= with_interval("with", table[with_c]) | with_interval("without", table[without])
         # The same seeds have the same places and noise at every ε: compare in pairs.
         change = (table[with_c] - first[with_c]).dropna()
@@ -114,6 +116,10 @@ def fig2_left(paper: Paper, figure: Figure) -> Made:
         if width <= SMALL:
             small = gap
         row |= with_interval("gap", gap) | with_interval("gap_growth", (gap - small).dropna())
+        # The same with the other reading of "without", and of the confidences.
+        row |= with_interval("gap_other", (table[other] - table[with_c]) / table[with_c].mean())
+        shift = (table[other_c] - first[other_c]).dropna()
+        row |= with_interval("change_other", shift / first[other_c].mean())
         for kind in ("data", "share", "mean", "mean_share", "one", "solitary"):
             row[f"error_{kind}"] = float(table[kind].mean())
         rows.append(row)
@@ -121,36 +127,37 @@ def fig2_left(paper: Paper, figure: Figure) -> Made:
     axis = figure.subplots()
     line(axis, means, "width", "without", "mp", "without confidence")
     line(axis, means, "width", "with", "cl", "with confidence")
-    others = {"data": "c = m / max m", "share": "c = m / 100", "mean": "mean c", "one": "C = I"}
-    shown = {"data", "share"} - {with_c} | {"mean", "one"} - {without.removesuffix("_share")}
-    for kind, style in zip(sorted(shown), ((0, (1, 2)), (0, (3, 3))), strict=True):
-        text = f"{'with' if kind in ('data', 'share') else 'without'}, {others[kind]} instead"
+    texts = {"data": "c = m / max m", "share": "c = m / 100", "mean": "mean c", "one": "C = I"}
+    for kind, style in ((other_c, (0, (3, 3))), (other.removesuffix("_share"), (0, (1, 2)))):
         look: Any = {"color": GREY, "linestyle": style, "linewidth": 1}
-        axis.plot(means["width"], means[f"error_{kind}"], label=text, **look)
+        axis.plot(means["width"], means[f"error_{kind}"], label=f"{texts[kind]} instead", **look)
     axis.set(xlabel=WIDTH, ylabel="mean squared error to the true means", ylim=(0, None))
     axis.legend(fontsize=8)
     return {"fig2-left": means}, {}
 
 
+def _others(with_c: str, without: str) -> tuple[str, str]:
+    """The other reading of "without confidence", and the other confidences."""
+    (other,) = {WITHOUT[with_c, kind] for kind in ("mean", "one")} - {without}
+    return other, "data" if with_c == "share" else "share"
+
+
 def fig2_middle(paper: Paper, figure: Figure) -> Made:
     """The share of instances in which confidence values give the smaller error."""
     with_c, without = sides(paper.choices)
-    rows = []
+    other, rows = _others(with_c, without)[0], []
     for width, found in _widths(paper).items():
         row: dict[str, Any] = {"width": width, "instances": len(found)}
         row |= with_interval("win_ratio", wins(found[with_c], found[without]))
         row["ties"] = int((found[with_c] == found[without]).sum())
-        for kind in ("mean", "one"):
-            other = found[WITHOUT[with_c, kind]]
-            row[f"win_ratio_{kind}"] = float(wins(found[with_c], other).mean())
+        row |= with_interval("win_ratio_other", wins(found[with_c], found[other]))
         rows.append(row)
     table, axis = pd.DataFrame(rows), figure.subplots()
     axis.axhline(0.5, color=GREY, linewidth=0.8)
     line(axis, table, "width", "win_ratio", "cl", "as chosen (choices.yaml)")
-    reading = "one" if without != "one" else "mean"
-    text = 'if "without" is ' + ("C = I" if reading == "one" else "the mean confidence")
+    text = 'if "without" is ' + ("C = I" if other == "one" else "the mean confidence")
     style: Any = {"color": GREY, "linestyle": (0, (1, 2)), "label": text}
-    axis.plot(table["width"], table[f"win_ratio_{reading}"], **style)
+    axis.plot(table["width"], table["win_ratio_other"], **style)
     axis.set(xlabel=WIDTH, ylabel="win ratio", ylim=(0, 1))
     axis.legend(fontsize=8, loc="lower right")
     return {"fig2-middle": table}, {}
