@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from agents.rule import TELL
 from simulator.engines.setup import Setup
 from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
@@ -98,7 +97,8 @@ def expected_events(setup: Setup) -> dict[str, float]:
 # --- gossip ---------------------------------------------------------------------------------------
 def _sent_a_second(setup: Setup) -> float:
     """At every tick a request and a reply, or a message to every neighbour; at most one a solve."""
-    sent = np.diff(setup.first) if setup.rule.protocol == TELL else np.full(len(setup.rates), 2)
+    answers = 1 if setup.protocol.tells_all else 2
+    sent = np.diff(setup.first) if setup.peers == "all" else np.full(len(setup.rates), answers)
     computing = (
         _least(setup.compute_factors, setup.lasting_computing)
         * setup.scenario.compute.time.mean_value
