@@ -165,9 +165,10 @@ def curve_runs(
 
 def samples(run: Run, choices: Choices) -> pd.DataFrame:
     """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
-    rounds = run.scenario.algorithm.mode == "sync"
-    hello = rounds and choices["linear_classification.start"] == "hello"
-    return with_hello(trace(run)) if hello else trace(run)
+    found = trace(run)
+    if run.scenario.algorithm.mode != "sync" or choices["linear_classification.start"] != "hello":
+        return found
+    return with_hello(found)
 
 
 def with_hello(found: pd.DataFrame) -> pd.DataFrame:

@@ -182,14 +182,16 @@ _TEXTS = {
 }
 
 
-def starts(choices: Choices) -> tuple[str, ...]:
-    """What agents know at first: the main reading, then the others."""
-    choice = choices.all["mean_estimation.start"]
-    return (choice.value, *choice.others)
+def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:
+    """Asynchronous over synchronous error after the communications of each round."""
+    ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
+    x = ends["communications"].to_numpy()
+    errors = last_values(asynchronous, "communications", x, ["l2_error"])[:, 0]
+    return errors / ends["l2_error"].to_numpy()
 
 
-def _traces(paper: Paper) -> tuple[dict[str, list[pd.DataFrame]], float]:
-    """The samples of every instance by rounds and by gossip from each start; the optimum's error"""
+def fig2_right(paper: Paper, figure: Figure) -> Made:
+    """Error after so many communications, of rounds and from each start; ratios by round."""
     length, alpha = paper.sizes.mean_communications, paper.choices["mean_estimation.alpha"]
 
     def scenario(which: str, seed: int) -> Any:
@@ -204,51 +206,31 @@ def _traces(paper: Paper) -> tuple[dict[str, list[pd.DataFrame]], float]:
             record={"every_communications": length // 200},
         )
 
-    seeds = range(paper.sizes.mean_runs)
-    names = ("sync", *starts(paper.choices))
-    runs = paper.finished({k: paper.runs(scenario(k, seed) for seed in seeds) for k in names})
+    choice, seeds = paper.choices.all["mean_estimation.start"], range(paper.sizes.mean_runs)
+    starts = (choice.value, *choice.others)  # the main reading first
+    runs = {k: paper.runs(scenario(k, seed) for seed in seeds) for k in ("sync", *starts)}
+    traces = {name: [trace(run) for run in own] for name, own in paper.finished(runs).items()}
     optima = [summary(run)["metrics"]["optimum"]["l2_error"] for run in runs["sync"]]
-    traces = {name: [trace(run) for run in own] for name, own in runs.items()}
-    return traces, geometric("optimum", optima)["optimum"]
-
-
-def rounds_table(paper: Paper) -> pd.DataFrame:
-    """Asynchronous over synchronous error after each synchronous round, by start."""
-    traces, curves = _traces(paper)[0], []
-    for start in starts(paper.choices):
-        ratios = list(map(ratio_by_round, traces["sync"], traces[start]))
-        rounds = np.arange(1, len(ratios[0]) + 1)
-        place = {"start": start, "round": rounds, "instances": len(ratios)}
-        curves.append(curve("ratio", ratios, logs=True, **place))
-    return pd.concat(curves, ignore_index=True)
-
-
-def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:
-    """Asynchronous over synchronous error after the communications of each round."""
-    ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
-    x = ends["communications"].to_numpy()
-    errors = last_values(asynchronous, "communications", x, ["l2_error"])[:, 0]
-    return errors / ends["l2_error"].to_numpy()
-
-
-def fig2_right(paper: Paper, figure: Figure) -> Made:
-    """Error after so many communications: a step line for rounds and for each start."""
-    (traces, optimum), axis = _traces(paper), figure.subplots()
-    x, curves = np.linspace(0, paper.sizes.mean_communications, 201), []
+    optimum, axis = geometric("optimum", optima)["optimum"], figure.subplots()
+    x, curves, ratios = np.linspace(0, length, 201), [], []
     for name, found in traces.items():
         errors = [last_values(t, "communications", x, ["l2_error"])[:, 0] for t in found]
-        place = {"algorithm": name, "communications": x.astype(int), "instances": len(found)}
+        place: Any = {"algorithm": name, "communications": x.astype(int), "instances": len(found)}
         own = curve("error", errors, logs=True, **place, optimum=optimum)
         curves.append(own)
-        main, thousands = name in list(traces)[:2], x.astype(int) / 1000
+        main, thousands = name in ("sync", choice.value), x.astype(int) / 1000
         style = {**LOOKS[_LOOKS[name]], "marker": None, "linewidth": 1.8 if main else 1.0}
         axis.step(thousands, own["error"], where="post", label=_TEXTS[name], **style)
         if main:
             band(axis, thousands, own, "error", style["color"], step="post")
+        if name != "sync":
+            each = list(map(ratio_by_round, traces["sync"], found))
+            place = {"start": name, "round": np.arange(1, len(each[0]) + 1), "instances": len(each)}
+            ratios.append(curve("ratio", each, logs=True, **place))
     table = pd.concat(curves, ignore_index=True)
     axis.axhline(optimum, color=GREY, linestyle=":", linewidth=1, label="optimum")
     axis.set_yscale("log")
     axis.set_ylim(0.5 * optimum, 2 * table["error"].max())  # bands of few instances are wide
     axis.set(xlabel="communications (thousands)", ylabel="mean squared error to the true means")
     figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-    return {"fig2-right": table, "fig2-right-rounds": rounds_table(paper)}, {}
+    return {"fig2-right": table, "fig2-right-rounds": pd.concat(ratios, ignore_index=True)}, {}

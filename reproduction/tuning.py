@@ -17,7 +17,7 @@ from reproduction.measuring import with_interval
 from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import moons, neighbours, separators
 from simulator import Scenario
-from simulator.figures.style import GREY, ORANGE
+from simulator.figures.style import ORANGE
 from simulator.problem.tasks.papers import LinearClassification
 
 CLASSES, SCALED, MEANS = "linear_classification", "scalability", "mean_estimation.alpha"
@@ -93,17 +93,14 @@ def tuning(paper: Paper, figure: Figure) -> Made:
     return {"tuning": table, "tuning-best": bests}, {"agree": agree}
 
 
-def _looks(dimensions: int) -> list[dict[str, Any]]:
-    """A colour from dark to light, a line and a marker for each dimension; then one in grey."""
-    colours = colormaps["viridis"](np.linspace(0, 0.9, dimensions))
-    lines = itertools.cycle(["-", "--", ":", "-."])
-    markers = "os^vDPX*<>dh"
-    looks: list[dict[str, Any]] = [
-        {"color": colour, "linestyle": style, "marker": marker}
-        for colour, style, marker in zip(colours, lines, itertools.cycle(markers), strict=False)
+def _looks(count: int) -> list[dict[str, Any]]:
+    """Colours from dark to light, each with a line and a marker of its own."""
+    colours = colormaps["viridis"](np.linspace(0, 0.9, count))
+    lines, markers = itertools.cycle(["-", "--", ":", "-."]), itertools.cycle("os^vDPX*<>dh")
+    return [
+        {"color": c, "linestyle": style, "marker": m, "linewidth": 1.1, "markersize": 4}
+        for c, style, m in zip(colours, lines, markers, strict=False)
     ]
-    looks.append({"color": GREY, "linestyle": "-", "marker": "p"})
-    return [{**look, "linewidth": 1.1, "markersize": 4} for look in looks]
 
 
 #: The choices of each panel, and what is on its axes.
@@ -119,7 +116,7 @@ def _draw(figure: Figure, table: pd.DataFrame, bests: pd.DataFrame) -> None:
     axes = figure.subplots(1, 3)
     for axis, (names, text, score) in zip(axes, _PANELS, strict=True):
         own = bests[bests["choice"].isin(names)].to_dict("records")
-        for row, look in zip(own, _looks(len(own) + 1 - len(names)), strict=False):
+        for row, look in zip(own, _looks(len(own)), strict=True):
             same = (table["choice"] == row["choice"]) & (table["case"] == row["case"])
             curve, best = table[same], (table[same]["value"] == row["best"]).to_numpy()
             value = curve["value"]

