@@ -23,8 +23,8 @@ from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.geography import Column
 from simulator.scenario.laws import Law
-from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum

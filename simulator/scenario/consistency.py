@@ -9,9 +9,9 @@ from agents.machinery.code_errors import failed
 from agents.protocols import protocol_of, protocols_of
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
+from simulator.scenario.geography import BySite
 from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
 from simulator.scenario.network import Traced
-from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MOST_SAMPLES
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from agents.parameters import Positive, Strict, report
 from agents.protocols import protocol_of
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
 from simulator.scenario.consistency import problems_of
+from simulator.scenario.geography import ByDistance, BySite, Column, Sites
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
 from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
-from simulator.scenario.places import ByDistance, BySite, Column, Sites
 from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,

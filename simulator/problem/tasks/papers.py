@@ -138,11 +138,6 @@ class LinearClassification(Task):
         return self.agents
 
     @property
-    def numbers(self) -> int:
-        """The dimension of a model."""
-        return self.dimension
-
-    @property
     def has_test(self) -> bool:
         """There are always test points."""
         return True
@@ -207,11 +202,6 @@ class MeanEstimation(Task):
     def count(self) -> int:
         """The number of agents."""
         return self.agents
-
-    @property
-    def numbers(self) -> int:
-        """A mean is one number."""
-        return 1
 
     @property
     def bytes_needed(self) -> float:
