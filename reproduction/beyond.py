@@ -103,15 +103,16 @@ def _draw(figure: Figure, worlds: pd.DataFrame) -> None:
     names += worlds["spread"].map(lambda spread: f", σ = {spread:g}" if spread else "")
     names += worlds["drop"].map(lambda drop: f", {100 * drop:g} % lost" if drop else "")
     places = {name: -k for k, name in enumerate(names.unique())}
-    for shift, look, (rate, own) in zip(
-        (-0.2, 0, 0.2), ("mp", "sync", "cl"), worlds.groupby("rate"), strict=False
-    ):
-        y, style = names[own.index].map(places) + shift, {**LOOKS[look], "linestyle": "none"}
+    rates = sorted(worlds["rate"].unique())
+    for k, (look, rate) in enumerate(zip(("mp", "sync", "cl"), rates, strict=False)):
+        own = worlds[worlds["rate"] == rate]
+        y = names[own.index].map(places) + 0.2 * (k - (len(rates) - 1) / 2)
+        style = {**LOOKS[look], "linestyle": "none"}
         spread = np.vstack([own["speedup"] - own["low"], own["high"] - own["speedup"]])
         text = f"{rate:g} tick{'' if rate == 1 else 's'} a second"
         axis.errorbar(own["speedup"], y, xerr=spread, label=text, markersize=5, **style)
         open_ = ((own["low"] <= 1) & (own["high"] >= 1)).to_numpy()
-        style |= {"markerfacecolor": "white", "markersize": 5}
+        style |= {"markerfacecolor": "white", "markersize": 5, "zorder": 4}
         axis.plot(own["speedup"][open_], y[open_], **style)
     axis.axvline(1, color=GREY, linewidth=1)
     axis.axvline(2, color=GREY, linewidth=1, linestyle=":")

@@ -136,7 +136,7 @@ def _draw(figure: Figure, table: pd.DataFrame) -> None:
         line(time, table, "agents", f"{name}_time", name, text)
     sent.plot([], [], color=GREY, linestyle=":", lw=1, label="proportional to n")
     sent.set(xlim=(0, None), ylim=(0, None), xlabel="agents n")
-    sent.set_ylabel("communications to 90 % of the optimum's accuracy")
+    sent.set_ylabel("communications to 90 %\nof the optimum's accuracy")
     times = table[[f"{name}_time" for name in NAMES]].to_numpy()
     # Intervals of few instances are wide.
     time.set(xlim=(0, None), ylim=(times.min() / 4, times.max() * 4), yscale="log")
