@@ -78,6 +78,24 @@ class Setup:
         return self.scenario.peers
 
     @property
+    def near(self) -> bool:
+        """Does everybody go through rounds by itself, and wait for its neighbours only?"""
+        scenario = self.scenario
+        return scenario.algorithm.mode == "sync" and scenario.rounds.barrier == "neighbours"
+
+    @property
+    def loose(self) -> bool:
+        """May an agent go on without its neighbours' messages of its very round?"""
+        return self.near and self.scenario.rounds.loose
+
+    @property
+    def needed(self) -> NDArray[np.int64]:
+        """For how many messages each agent (n) waits in a round."""
+        share = self.scenario.rounds.share
+        counts = [math.ceil(share * count) for count in np.diff(self.first).tolist()]
+        return np.array(counts, dtype=np.int64)
+
+    @property
     def owners(self) -> NDArray[np.int64]:
         """The agent at the near end of each directed edge."""
         return np.repeat(np.arange(self.problem.n), np.diff(self.first))
@@ -134,6 +152,15 @@ class Setup:
             parameters=algorithm,
             ridge=getattr(self.scenario.task, "ridge", 0.0) if problem.loss.ridged else 0.0,
         )
+
+
+def progress(late: int, done: NDArray[np.int64]) -> dict[str, float]:
+    """What a sample says of rounds that agents go through by themselves.
+
+    ``late`` is how many messages came after their round; ``done`` how many rounds each has done.
+    """
+    least, mean, most = int(done.min()), float(done.mean()), int(done.max())
+    return {"late": late, "round_least": least, "round_mean": mean, "round_most": most}
 
 
 def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[Rule]) -> Setup:

@@ -264,7 +264,7 @@ class _Tracks:
         elif kind == "switch":
             yield _slice("off", self._off.pop(agent, time), agent, until=time)
         elif kind == "round":
-            yield _point("round over", time, -1) | {"s": "g"}
+            yield _point("round over", time, agent) | ({"s": "g"} if agent < 0 else {})
 
     def tail(self, end: float) -> Iterator[dict[str, Any]]:
         """What is not finished at the end."""

@@ -200,7 +200,7 @@ class Store:
     def trace(self, folder: Path) -> pd.DataFrame:
         """The samples, every number exactly as it was written, whatever the version of pandas."""
         return patiently(
-            lambda: read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
+            lambda: _read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
         )
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
@@ -220,7 +220,7 @@ def _is_right(check: Callable[[], None]) -> bool:
     return True
 
 
-def read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
+def _read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
     """A table of a result, a sweep or a comparison, if it is as it was written."""
     table: pd.DataFrame = pd.read_csv(io.BytesIO(read_file(folder, manifest, name)), **how)
     return table
@@ -241,8 +241,8 @@ def _read_run(folder: Path) -> Stored:
         arrays = _read_arrays(folder, manifest, HISTORY)
         history = History(arrays["samples"].astype(np.int64), arrays["models"])
     return Stored(
-        read_table(folder, manifest, TRACE),
-        read_table(folder, manifest, AGENTS, converters={"agent": str}),
+        _read_table(folder, manifest, TRACE),
+        _read_table(folder, manifest, AGENTS, converters={"agent": str}),
         manifest["summary"],
         _read_arrays(folder, manifest, MODELS),
         events,

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 from xml.etree.ElementTree import ParseError  # the exception only: see _graphml
@@ -26,11 +22,11 @@ from scipy.sparse import csr_array
 
 from agents.parameters import report
 from simulator.errors import ScenarioError
-from simulator.machine import gigabytes, memory
-from simulator.problem.graphs.graph import Agents, Ints, checked
+from simulator.machine import gigabytes, memory, within
+from simulator.problem.graphs.graph import Agents, checked
 from simulator.scenario.kinds import Graph
 from simulator.scenario.quantities import InputFile
-from simulator.scenario.tables import listing, read_cells, read_text, without_comments
+from simulator.scenario.tables import Ints, listing, read_cells, read_text, without_comments
 
 #: Generators whose n is a side or an exponent, not a number of agents: the user has to say it.
 _N_IS_NO_COUNT = {
@@ -162,7 +158,7 @@ def generate(
     room, seconds = min(memory(), _room(n)), _seconds(n)
     try:
         signature.bind(**arguments)
-        with _within(room, seconds):
+        with within(room, seconds):
             made = generator(**arguments)
     except (MemoryError, TimeoutError) as error:
         why = f"needs more than {gigabytes(room)}"
@@ -205,41 +201,3 @@ def _room(n: int) -> float:
 def _seconds(n: int) -> float:
     """Some seconds on a busy machine, and 3 ms an agent; a minute at most."""
     return min(60.0, 5 + 3e-3 * n)
-
-
-@contextmanager
-def _within(room: float, seconds: float) -> Iterator[None]:
-    """Raise MemoryError above so many bytes more than now, TimeoutError after so many seconds.
-
-    Where the system can do that: it can for the main thread, and on Linux for memory.
-    """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGALRM"):
-        yield
-        return
-
-    def late(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 0.1)  # again, should somebody catch the first
-    restore = _limit_memory(room)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        restore()
-
-
-def _limit_memory(room: float) -> Callable[[], None]:
-    """Take no more than ``room`` bytes beside what is in use; how to end that."""
-    import resource
-
-    try:
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:  # not Linux
-        return lambda: None
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    limits = [limit for limit in (int(used + room), soft, hard) if limit != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (soft, hard))

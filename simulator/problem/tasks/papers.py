@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from agents.losses.hinge import Hinge
@@ -24,9 +23,7 @@ from agents.parameters import (
 )
 from simulator.problem.problem import DataSets, Material, offsets_of
 from simulator.scenario.kinds import Task
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from simulator.scenario.tables import Floats, Ints
 
 
 # --- how many points an agent has ---------------------------------------------------------------
