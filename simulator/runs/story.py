@@ -41,9 +41,7 @@ class Recorded:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        store = Store(folder.parent)
-        store.scenario_file(folder)  # what is wrong, at once: loading would wait for what may come
-        self.stored: Stored = store.load(folder)
+        self.stored: Stored = Store(folder.parent).load(folder)
         if self.stored.events is None:
             raise SimulatorError(
                 f"{folder}: no events were recorded; run it again with --set record.events=true"
