@@ -11,7 +11,6 @@ of passes was reached first.
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from functools import cache
 from typing import Any
 
@@ -344,7 +343,6 @@ def _steps() -> compiling.Functions:
         dict(zip(names, steps, strict=True)),
         {name: f"verdict = 0 if f_{name}(s, i, {vectors}) else 2" for name in names},
         b"",
-        {"Formulas": namedtuple("Formulas", _POINTERS)},
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
@@ -43,11 +42,6 @@ RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "lo
 
 
 # --- what rules call, in compiled code ------------------------------------------------------------
-#: How a state refers to its loss and to its random numbers.
-LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))
-Stream = namedtuple("Stream", ("function", "state"))
-
-
 @overload(rules.prox)
 def _prox(s: Any, i: Any, v: Any, theta: Any) -> Any:
     def compiled(s: Any, i: Any, v: Any, theta: Any) -> Any:
@@ -119,7 +113,6 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
         functions,
         bodies,
         code_cache.source_of(rule),
-        {"Loss": LossPointers, "Stream": Stream},
     )
 
 
