@@ -116,8 +116,8 @@ class World:
     #: Put a message on the network; the same, again and again until it has arrived.
     send: Callable[[Message], Any]
     send_surely: Callable[[Message], None]
-    #: A standard exponential; a number that decides whom a tick contacts; one of the stream "rule".
-    gap: Callable[[], float]
+    #: An agent's next tick; a number that decides whom it contacts; one of the stream "rule".
+    wind: Callable[[int], simpy.Event]
     uniform: Callable[[], float]
     random: Callable[[], float]
     #: How long an agent's next solve takes.

@@ -88,12 +88,15 @@ class GossipAgent(Agent):
         edges: range,
         protocol: type[Protocol],
         *,
-        rate: float,
         peer_weights: list[float] | None,
+        in_turn: bool,
+        to_all: bool,
         hello: bool,
     ):
         super().__init__(world, number, edges)
-        self.rate, self.hello = rate, hello
+        self.hello, self.in_turn, self.to_all = hello, in_turn, to_all
+        #: The link that was chosen last, where that is done in turn.
+        self.turn: int | None = None
         self.cumulative = None if peer_weights is None else list(accumulate(peer_weights))
         self.tick, self.handle = protocol.tick, protocol.handle
         self.after, self.after_tick = protocol.after, protocol.after_tick
@@ -107,13 +110,13 @@ class GossipAgent(Agent):
         self.env.process(self.run())
 
     def run(self) -> Generator[simpy.Event, Any, None]:
-        """The Poisson clock.  An agent without neighbours ticks too, and does nothing."""
-        world, timeout, rate = self.world, self.env.timeout, self.rate
-        gap, uniform, ticked = world.gap, world.uniform, world.ticked
+        """The clock.  An agent without neighbours ticks too, and does nothing."""
+        world, wind = self.world, self.world.wind
+        uniform, ticked = world.uniform, world.ticked
         if self.on:
             self._say_hello()
         while True:
-            yield timeout(gap() / rate)
+            yield wind(self.number)
             u = uniform()
             if self.busy or not self.on:
                 world.skipped(self.number)
@@ -141,7 +144,7 @@ class GossipAgent(Agent):
         """Go on computing, or forget everything; who was off at first says hello now."""
         if forget:
             self.mailbox.clear()
-            self.busy = False
+            self.busy, self.turn = False, None
             if self.versioned:  # nobody takes an old reply for a new one
                 self.marks = [mark + 1 for mark in self.marks]
             self.world.renew(self.number)
@@ -149,8 +152,14 @@ class GossipAgent(Agent):
         self._say_hello()
 
     def choose(self, u: float) -> int:
-        """The link that u in [0, 1) picks."""
+        """The link that u in [0, 1) picks; in turn, it picks the first alone."""
         first, last = self.edges[0], len(self.edges) - 1
+        if self.turn is not None:
+            self.turn = first if self.turn == first + last else self.turn + 1
+            return self.turn
+        if self.in_turn:
+            self.turn = first + min(int(u * (last + 1)), last)
+            return self.turn
         if self.cumulative is None:
             return first + min(int(u * (last + 1)), last)
         return first + min(bisect_right(self.cumulative, u * self.cumulative[last]), last)

@@ -36,6 +36,8 @@ class Protocol:
     versioned: ClassVar[bool] = False
     #: Does absorbing change the model?
     averages: ClassVar[bool] = False
+    #: May a tick be about all neighbours (``clock.peers: all``)?  By default it then is.
+    tells_all: ClassVar[bool] = False
     #: The most messages that one event sends: a number, or ALL.
     most_sends: ClassVar[int] = 1
     #: What an agent does in rounds; None: it has none.
@@ -89,8 +91,14 @@ def links(w: Any, i: int) -> Any:
 
 
 def choose(w: Any, i: int, u: float) -> Any:
-    """The link that u in [0, 1) picks, uniformly or in proportion to the weights."""
+    """The link that u in [0, 1) picks: uniformly, by weight, or the next in turn."""
     return w.agents[i].choose(u)
+
+
+def peers(w: Any, i: int, k: int) -> Any:
+    """The links that a tick is about, which chose k: k alone, or all of agent i's."""
+    edges = w.agents[i].edges
+    return edges if w.agents[i].to_all else range(k, k + 1)
 
 
 def is_request(w: Any, m: Any) -> bool:
@@ -245,5 +253,5 @@ def end_round(w: Any, i: int) -> None:
 
 #: The verbs of gossip, and of rounds.
 COMMON = (links, random, solve, compute_tick)
-GOSSIP = (*COMMON, choose, is_request, is_reply, link, fresh, send, answer, absorb, compute)
+GOSSIP = (*COMMON, choose, peers, is_request, is_reply, link, fresh, send, answer, absorb, compute)
 ROUNDS = (*COMMON, send_all, arrived, take, wait, wake, end_round)

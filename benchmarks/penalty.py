@@ -86,8 +86,6 @@ class Warm(admm.CollaborativeADMM):
             np.add.at(slope, owner, start.mu * slopes[:, None] * points)
             own = smoothing - W * np.repeat(slope, degrees, axis=0)
         s.link[:, admm.DUAL_I], s.link[:, admm.DUAL_J] = own, smoothing
-        share = start.W / (start.W + s.penalty)
-        s.pull = s.pull - start.sum_over_links(own + share[:, None] * smoothing)
 
 
 class Case:

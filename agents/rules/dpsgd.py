@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from agents.parameters import Positive, Strict
-from agents.rule import Floats, Rule, Start, gradient, per_agent, per_link, scratch
+from agents.rule import Floats, Rule, Start, gradient, per_agent, per_link, scratch, summed
 
 
 class DPSGD(Rule):
@@ -31,16 +31,21 @@ class DPSGD(Rule):
     M: Floats = per_link()
     own: Floats = per_agent()
     mixed: Floats = per_agent("p")
-    decay: Floats = per_agent()
+    decay: Floats = per_agent(given="prepare")
     slope: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
-        """The weights."""
-        degrees = np.diff(start.first)
-        s.M = 1.0 / (1.0 + np.maximum(np.repeat(degrees, degrees), degrees[start.neighbour]))
-        s.own = 1.0 - start.sum_over_links(s.M)
-        s.decay = np.full(len(degrees), start.ridge / len(degrees))
+        """The penalty's part of the gradient."""
+        s.decay = np.full(len(start.D), start.ridge / len(start.D))
         start.gradients()
+
+    def refresh(s: Any, i: int) -> None:
+        """The weights."""
+        first, last = s.first[i], s.first[i + 1]
+        for k in range(first, last):
+            j = s.neighbour[k]
+            s.M[k] = 1.0 / (1.0 + max(last - first, s.first[j + 1] - s.first[j]))
+        s.own[i] = 1.0 - summed(s.M[first:last])
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
         """Each neighbour is heard once a round."""

@@ -7,15 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear, minimize
 
-from agents.losses import Kinked, Loss
+from agents.losses import Floats, Kinked, Loss
 from agents.proximal import Attached
 from simulator.conformance.subjects import CheckError, NotApplicableError, Subject, check
 
-Floats = NDArray[np.float64]
 #: Of differences, and what they may be off, relative to the numbers involved.
 STEP, SLACK = 1e-6, 1e-6
 #: Predictions this near to a kink lie on it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from agents.protocol import Protocol
+from agents.protocols import protocol_of
 from agents.rule import Rule, Start
-from agents.running import RunningRule
+from agents.running import Fresh, RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
 from simulator.engines.slowness import Lasting
@@ -20,8 +23,8 @@ from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.geography import Column
 from simulator.scenario.laws import Law
-from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
@@ -65,6 +68,16 @@ class Setup:
     sites: NDArray[np.int64] | None = None
 
     @property
+    def protocol(self) -> type[Protocol]:
+        """The protocol that the scenario chooses of the rule's."""
+        return protocol_of(self.rule, self.scenario.algorithm.protocol)
+
+    @property
+    def peers(self) -> str:
+        """Whom a tick is about: uniform, weighted, turn or all."""
+        return self.scenario.peers
+
+    @property
     def owners(self) -> NDArray[np.int64]:
         """The agent at the near end of each directed edge."""
         return np.repeat(np.arange(self.problem.n), np.diff(self.first))
@@ -72,7 +85,7 @@ class Setup:
     @property
     def message_bytes(self) -> int:
         """Header and 8 bytes a number."""
-        return self.scenario.network.header + 8 * self.rule.vectors * self.problem.p
+        return self.scenario.network.header + 8 * math.prod(self.rule.shape(self.problem.p))
 
     @property
     def hello_bytes(self) -> int:
@@ -87,16 +100,20 @@ class Setup:
         """What the rule starts from."""
         return self._start(self.models, self.copies)
 
-    def fresh_start(self) -> Start:
+    def fresh(self) -> Fresh:
         """What an agent that has forgotten everything starts from again: its data alone.
 
-        The arbitrary starts have their first numbers again.
+        The arbitrary starts have their first numbers again.  To be asked before the first event.
         """
         start = self.scenario.algorithm.start
-        if start == "zero" or isinstance(start, NormalStart):
-            return self._start(self.models.copy(), self.copies.copy())
+        arbitrary = start == "zero" or isinstance(start, NormalStart)
+        if self.rule.refresh is not None:
+            return (self.models.copy(), self.copies.copy()) if arbitrary else (None, None)
         solitary = self.problem.solitary
-        return self._start(solitary.copy(), solitary[self.owners])
+        models, copies = solitary.copy(), solitary[self.owners]
+        if arbitrary:
+            models, copies = self.models.copy(), self.copies.copy()
+        return RunningRule(self.rule, self._start(models, copies), self.streams.rule)
 
     def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm

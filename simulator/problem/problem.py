@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,13 @@ from scipy.sparse import csr_array
 
 from agents.losses import Loss
 from agents.machinery.code_errors import read_only
+from simulator.scenario.tables import Floats as Floats
+from simulator.scenario.tables import Ints, Table
 
-if TYPE_CHECKING:
-    from simulator.scenario.tables import Table
-
-Floats = NDArray[np.float64]
 Point = tuple[Floats | None, Floats]
 
 
-def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets_of(sizes: Ints) -> Ints:
     """Where each agent's points begin, (n + 1), from their numbers (n)."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
@@ -34,7 +32,7 @@ class DataSets(Sequence[Point]):
     where each agent's points begin.
     """
 
-    def __init__(self, X: Floats | None, y: Floats, offsets: NDArray[np.int64]):
+    def __init__(self, X: Floats | None, y: Floats, offsets: Ints):
         self.X, self.y, self.offsets = X, y, offsets
 
     def __len__(self) -> int:
@@ -51,12 +49,12 @@ class DataSets(Sequence[Point]):
         return DataSets(_shown(self.X), read_only(self.y), read_only(self.offsets))
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """m_i, the number of points of each agent."""
         return np.diff(self.offsets)
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ints:
         """The agent of each point."""
         return np.repeat(np.arange(len(self)), self.sizes)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from agents.protocols import protocol_of
 from simulator.figures.agent_layout import Layout, arrange
 from simulator.report.event_story import Messages, tell
 from simulator.report.parts import (
@@ -150,6 +151,15 @@ def _who(result: Result) -> str:
     )
 
 
+#: Whom an agent contacts.
+_PEERS = {
+    "uniform": "a neighbour",
+    "weighted": "a neighbour chosen by weight",
+    "turn": "the next neighbour",
+    "all": "all neighbours",
+}
+
+
 def _how(scenario: Scenario) -> str:
     algorithm = scenario.algorithm
     name = _ALGORITHMS.get(algorithm.kind, algorithm.kind.replace("_", " "))
@@ -159,10 +169,12 @@ def _how(scenario: Scenario) -> str:
         return f"The algorithm is {name}, in synchronous rounds with a barrier."
     rate = law_words(scenario.clock.rate, "")
     times = {"1": "once"}.get(rate, f"{rate} times")
-    peers = " chosen by weight" if scenario.clock.peers == "weighted" else ""
+    when = "at random" if scenario.clock.ticks == "poisson" else "regularly"
+    protocol = protocol_of(algorithm.rule, algorithm.protocol)
+    tells = "tells" if protocol.tells_all else "contacts"
     return (
         f"The algorithm is {name}, by asynchronous gossip: each agent wakes up {times} a "
-        f"second, at random, and contacts a neighbour{peers}."
+        f"second, {when}, and {tells} {_PEERS[scenario.peers]}."
     )
 
 

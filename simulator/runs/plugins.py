@@ -25,7 +25,7 @@ from agents.losses.loss import Loss
 from agents.machinery import code_cache, discovery
 from agents.machinery.code_errors import RAISED, frames_in, place_of, told
 from agents.parameters import TradeOff
-from agents.rule import AVERAGE, PROTOCOLS, TELL, Array, Rule
+from agents.rule import AVERAGE, PROTOCOLS, Array, Rule
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -290,7 +290,11 @@ def _check_words(rule: type[Rule], place: str) -> None:
     for name, allowed in (("protocol", PROTOCOLS), ("objective", objectives)):
         if getattr(rule, name) not in allowed:
             raise _not_allowed(f"{place}.{name}", getattr(rule, name), allowed)
-    for name, allowed in (("modes", Rule.modes), ("starts", _STARTS)):
+    for name, allowed in (
+        ("protocols", PROTOCOLS),
+        ("modes", Rule.modes),
+        ("starts", _STARTS),
+    ):
         words: Any = getattr(rule, name)
         if not (isinstance(words, tuple) and words and all(word in allowed for word in words)):
             raise _not_allowed(f"{place}.{name}", words, allowed, "a tuple of some of ")
@@ -304,7 +308,7 @@ def _check_rule(rule: type[Rule], place: str) -> None:
     missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
     if missing:
         raise SimulatorError(f"{place} must implement {', '.join(missing)}")
-    if rule.protocol == AVERAGE and "sync" in rule.modes:
+    if AVERAGE in rule.protocols and "sync" in rule.modes:
         what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
         raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
     if rule.objective in OBJECTIVES and not issubclass(rule.Parameters, TradeOff):
@@ -312,14 +316,14 @@ def _check_rule(rule: type[Rule], place: str) -> None:
         raise SimulatorError(f"{place}.objective is {rule.objective!r}; {what}")
     if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
         raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
-    if rule.vectors > 1 and rule.tell is Rule.tell:
-        raise SimulatorError(
-            f"{place}: a message of {rule.vectors} vectors needs a tell of its own"
-        )
-    if rule.vectors > 1 and rule.protocol == TELL:
-        others = tuple(protocol for protocol in PROTOCOLS if protocol != TELL)
-        what = f"{rule.protocol!r}, which takes messages of one vector, not of {rule.vectors}"
-        raise SimulatorError(f"{place}.protocol is {what}; allowed: {', '.join(map(repr, others))}")
+    if not (isinstance(rule.extras, int) and rule.extras >= 0):
+        raise SimulatorError(f"{place}.extras is {rule.extras!r}; it must be a number from 0")
+    if not rule.tells_models() and rule.tell is Rule.tell:
+        what = f"{rule.vectors} vectors and {rule.extras} extras"
+        raise SimulatorError(f"{place}: a message of {what} needs a tell of its own")
+    if rule.stateful and (rule.modes != ("async",) or rule.same_for_all):
+        what = "then modes must be ('async',) and same_for_all False"
+        raise SimulatorError(f"{place}.stateful is {rule.stateful!r}; {what}")
 
 
 def _check_array(array: Array, place: str) -> None:

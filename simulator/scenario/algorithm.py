@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import Positive, Share, Strict, report
+from agents.protocols import protocols_of
 from agents.rule import SOLVE_THEN_ANSWER, Rule
 from simulator.scenario.kinds import one_of
 
@@ -44,6 +45,12 @@ def _start(rule: type[Rule]) -> Any:
     return Annotated[Annotated[plain, Tag("name")] | blocks, Discriminator(_start_tag)]
 
 
+def _protocols(rule: type[Rule]) -> Any:
+    """The protocols that a rule can follow."""
+    words: Any = Literal.__getitem__(tuple(protocols_of(rule)))
+    return words | None
+
+
 # --- what each kind has ---------------------------------------------------------------------------
 class Algorithm(Strict):
     """What the agents compute.
@@ -54,6 +61,7 @@ class Algorithm(Strict):
     kind: str
     rule: ClassVar[type[Rule] | None] = None
     mode: Any = "async"
+    protocol: str | None = None
     start: Any = "own"
 
     @property
@@ -66,6 +74,7 @@ class Baseline(Algorithm):
     """Models computed centrally: nobody sends, and time, network and clock play no part."""
 
     mode: ClassVar[Literal["async"]] = "async"  # type: ignore[misc]
+    protocol: ClassVar[None] = None  # type: ignore[misc]
     start: ClassVar[Literal["own"]] = "own"  # type: ignore[misc]
 
 
@@ -88,6 +97,14 @@ class Exchanges(Algorithm):
     """async: gossip; sync: rounds with a global barrier."""
 
     @model_validator(mode="after")
+    def _protocol_fits(self) -> Self:
+        if self.mode == "sync" and self.protocol is not None:
+            report(
+                [("protocol", "rounds have none of gossip's protocols; use null with mode: sync")]
+            )
+        return self
+
+    @model_validator(mode="after")
     def _start_fits(self) -> Self:
         rule = type(self).rule
         if rule is None or self.start != "hello":
@@ -95,18 +112,20 @@ class Exchanges(Algorithm):
         if self.mode == "sync" and rule.protocol == SOLVE_THEN_ANSWER:
             what = f"{self.kind} says no hello before synchronous rounds; use own or known"
             report([("start", what)])
-        if rule.introduce is None and rule.vectors > 1:
+        if rule.introduce is None and not rule.tells_models():
             report([("start", f"{self.kind} has no introduce, and can't take a hello; use own")])
         return self
 
 
 _START = "What is known before the first contact, see docs/design.md."
+_PROTOCOL = "Who sends what to whom in gossip; null is the first that the rule names."
 
 
 def _block_of(rule: type[Rule]) -> type[Algorithm]:
     """The block ``algorithm`` of a rule: its own parameters, mode and start."""
     fields: dict[str, Any] = {
         "kind": (Literal[rule.kind], rule.kind),
+        "protocol": (_protocols(rule), Field(default=None, description=_PROTOCOL)),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
     if rule.modes != Rule.modes:

@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from agents.machinery.code_errors import failed
+from agents.protocols import protocol_of, protocols_of
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
+from simulator.scenario.geography import BySite
 from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
 from simulator.scenario.network import Traced
-from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def problems_of(scenario: Scenario) -> Problems:
         *[(f"graph.{key}", what) for key, what in _of(scenario.graph, scenario.task)],
         *[(f"task.{key}", what) for key, what in _of(scenario.task)],
         *_rule_problems(scenario),
+        *_clock_problems(scenario),
         *_stop_problems(scenario),
         *_round_problems(scenario),
         *_place_problems(scenario),
@@ -63,6 +65,20 @@ def _rule_problems(scenario: Scenario) -> Problems:
         return []
     what = f"{rule.kind} needs a loss without kinks, like logistic or quadratic (got {loss.kind})"
     return [("algorithm.kind", what)]
+
+
+def _clock_problems(scenario: Scenario) -> Problems:
+    """Protocols whose ticks are about one neighbour."""
+    rule, algorithm = scenario.algorithm.rule, scenario.algorithm
+    if scenario.clock.peers != "all" or rule is None or algorithm.mode == "sync":
+        return []
+    protocol = protocol_of(rule, algorithm.protocol)
+    if protocol.tells_all:
+        return []
+    what = f"{protocol.kind!r} contacts one neighbour; use uniform, weighted or turn"
+    tells = [kind for kind, known in protocols_of(rule).items() if known.tells_all]
+    instead = f", or algorithm.protocol: {tells[0]}" if tells else ""
+    return [("clock.peers", f"the protocol {what}{instead}")]
 
 
 def _stop_problems(scenario: Scenario) -> Problems:

@@ -251,11 +251,12 @@ def effective(scenario: Scenario) -> Scenario:
     """
     clock, network = scenario.clock, scenario.network
     if scenario.algorithm.mode == "async":
+        clock = clock.model_copy(update={"peers": scenario.peers})
         timer = type(network).model_fields["retransmit_after"].default
         network = network.model_copy(update={"retransmit_after": timer})
     elif isinstance(clock.rate, Constant):
         rate = clock.rate.model_copy(update={"value": 1.0})
-        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
+        clock = clock.model_copy(update={"rate": rate, "ticks": "poisson", "peers": None})
     return scenario.model_copy(update={"clock": clock, "network": network})
 
 

@@ -44,11 +44,6 @@ class Task(Strict):
         return None
 
     @property
-    def numbers(self) -> int | None:
-        """The dimension of a model, where it is known before the data are."""
-        return None
-
-    @property
     def bytes_needed(self) -> float | None:
         """About how many bytes its data need, where it is known before the data are."""
         return None

@@ -25,12 +25,16 @@ from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
 # Modes and kinds are compared on one scenario: hence keys of time and network that play no part
 # in a mode (the clock in rounds, retransmit_after in gossip) or for a baseline are allowed there.
 class Clock(Strict):
-    """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
+    """When an agent wakes up, and whom it then contacts; no part in synchronous rounds."""
 
     rate: Law[Any]
     """Ticks a second of each agent."""
-    peers: Literal["uniform", "weighted"] = "uniform"
-    """Neighbours are chosen with equal chances, or in proportion to the weights."""
+    ticks: Literal["poisson", "regular"] = "poisson"
+    """At the instants of a Poisson process; or every 1/rate, from a random one of the first."""
+    peers: Literal["uniform", "weighted", "turn", "all"] | None = None
+    """Neighbours are chosen with equal chances, in proportion to the weights, or in turn from a
+    random first; in the protocol tell, and there by default, it is all of them.  Otherwise null is
+    uniform."""
 
 
 class GilbertElliott(Strict):

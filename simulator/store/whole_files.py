@@ -114,22 +114,22 @@ def hash_of(content: Any) -> str:
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file that must be there."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return _sha256(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def describe(folder: Path) -> dict[str, dict[str, Any]]:
     """Size and SHA-256 of all files below a folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): {
-            "bytes": path.stat().st_size,
-            "sha256": sha256_of(path),
-        }
-        for path in paths
-    }
+    known = [{"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths]
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    return dict(zip(names, known, strict=True))
 
 
 # --- reading what was written ---------------------------------------------------------------------
@@ -155,11 +155,8 @@ def check_file(path: Path, known: dict[str, Any], content: bool) -> None:
         size = path.stat().st_size
         if size != known["bytes"]:
             raise damaged(path, f"{size} bytes where {known['bytes']} were written")
-        if content:
-            with path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 != known["sha256"]:
-                raise damaged(path, "not as it was written")
+        if content and _sha256(path) != known["sha256"]:
+            raise damaged(path, "not as it was written")
 
 
 def patiently(read: Callable[[], T]) -> T:

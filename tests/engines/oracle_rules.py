@@ -247,6 +247,7 @@ class Wandering(Copies):
     """Those of test_oracle_network.py: noise in what is told, and in the step to where it should.
 
     An agent remembers a part of what it told beside what it heard; under *average* it takes means.
+    Under *solve, then answer* it tells its copy and a factor too.
     """
 
     def __init__(self, *args):
@@ -256,9 +257,20 @@ class Wandering(Copies):
         self.protocol = next(p for p in protocols if p.startswith(words))
 
     def tell(self, i, j):
+        if self.protocol == "solve, then answer":
+            return np.array([*self.model(i), *self.Theta[i, j], self.rng.random()])
         return self.model(i) + 0.1 * self.rng.random(self.problem.p)
 
+    def introduce(self, i, j, model):
+        if self.protocol == "solve, then answer":
+            self.Theta[i, j] = model
+        else:
+            super().introduce(i, j, model)
+
     def absorb(self, i, j, received, sent):
+        p = self.problem.p
+        if self.protocol == "solve, then answer":
+            received, sent = received[2 * p] * received[:p], received[2 * p] * sent[p : 2 * p]
         self.Theta[i, j] = 0.75 * received + 0.25 * sent
         if self.protocol == "average":
             self.Theta[i, i] = (self.model(i) + received) / 2

@@ -277,6 +277,9 @@ class Gossip(Simulation):
     def __init__(self, *args):
         super().__init__(*args)
         self.mailbox = [[] for _ in range(self.n)]
+        #: Of clocks that tick regularly, the first instant and how many were planned; whom an agent
+        #: chose last, where that is done in turn.
+        self.first_tick, self.ticks, self.last = {}, [0] * self.n, {}
 
     def tick(self, i, j):
         """The clock rang, and the agent is free."""
@@ -306,8 +309,14 @@ class Gossip(Simulation):
                 self.post("hello", i, j, self.rule.model(i))
 
     def wind(self, i):
-        gap = self.streams.clock.standard_exponential() / self.devices.rate[i]
-        self.at(self.now + gap, self.ring, i)
+        rng, rate = self.streams.clock, self.devices.rate[i]
+        if self.scenario.clock.ticks == "poisson":
+            self.at(self.now + rng.standard_exponential() / rate, self.ring, i)
+            return
+        if i not in self.first_tick:
+            self.first_tick[i] = rng.random() / rate
+        self.at(self.first_tick[i] + self.ticks[i] / rate, self.ring, i)
+        self.ticks[i] += 1
 
     def ring(self, i):
         u = self.streams.peers.random()
@@ -320,10 +329,16 @@ class Gossip(Simulation):
         self.wind(i)
 
     def choose(self, i, u):
-        """The neighbour that u in [0, 1) picks."""
-        weighted = self.scenario.clock.peers == "weighted"
+        """The neighbour that u in [0, 1) picks, or, in turn, the one after the last."""
+        peers = self.scenario.clock.peers
+        if peers == "turn" and i in self.last:
+            after = [j for j in self.N[i] if j > self.last[i]]
+            self.last[i] = min(after or self.N[i])
+            return self.last[i]
+        weighted = peers == "weighted"
         share = np.cumsum(self.W[i, self.N[i]] if weighted else np.ones(len(self.N[i])))
-        return self.N[i][int(np.count_nonzero(share <= u * share[-1]))]
+        self.last[i] = self.N[i][int(np.count_nonzero(share <= u * share[-1]))]
+        return self.last[i]
 
     # --- messages ---------------------------------------------------------------------------------
     def post(self, kind, i, j, content, request=None):
@@ -365,6 +380,7 @@ class Gossip(Simulation):
             self.say_hello(i)
         elif self.forgets:
             self.mailbox[i], self.job[i] = [], None
+            self.last.pop(i, None)
             self.forget(i)
         else:
             self.resume(i)
@@ -422,14 +438,15 @@ class Average(AnswerThenSolve):
 
 
 class Tell(Numbered):
-    """A tick solves and tells every neighbour; nobody answers."""
+    """A tick solves and tells every neighbour, or the one that it chose; nobody answers."""
 
     def tick(self, i, j):
-        self.compute(i, self.solve_and_tell, i)
+        everybody = self.scenario.clock.peers in (None, "all")
+        self.compute(i, self.solve_and_tell, i, self.N[i] if everybody else [j])
 
-    def solve_and_tell(self, i):
+    def solve_and_tell(self, i, whom):
         self.solve(i)
-        for j in self.N[i]:
+        for j in whom:
             self.ask(i, j)
 
     def handle(self, i, message):
@@ -654,6 +671,6 @@ PROTOCOLS = {
 
 def simulate(scenario, problem, streams, rule):
     """The run of a scenario, over."""
-    gossip, rounds = PROTOCOLS[rule.protocol]
+    gossip, rounds = PROTOCOLS[scenario.algorithm.protocol or rule.protocol]
     kind = rounds if scenario.algorithm.mode == "sync" else gossip
     return kind(scenario, problem, streams, rule).run()

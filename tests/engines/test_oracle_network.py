@@ -46,7 +46,7 @@ PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 4, "clip": 0.5, "radius": 0
 class Wandering(Rule):
     """θ_i ← θ_i + u (½ θ_i^sol + ½ mean of copies − θ_i), u uniform; what is told is noisy."""
 
-    kind, protocol, same_for_all = "wandering_answer", ANSWER_THEN_SOLVE, False
+    kind, protocols, same_for_all = "wandering_answer", (ANSWER_THEN_SOLVE, TELL), False
 
     copies = per_link("p")
     home = per_agent("p")
@@ -74,9 +74,24 @@ class Wandering(Rule):
 
 
 class WanderingSolve(Wandering):
-    """The same, under *solve, then answer*."""
+    """The same, under *solve, then answer*, with a factor of the copy after two models."""
 
-    kind, protocol = "wandering_solve", SOLVE_THEN_ANSWER
+    kind, protocol, vectors, extras = "wandering_solve", SOLVE_THEN_ANSWER, 2, 1
+
+    def tell(s, i, k, out):
+        for x in range(s.p):
+            out[x] = s.models[i, x]
+            out[s.p + x] = s.copies[k, x]
+        out[2 * s.p] = uniform(s)
+
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            mean = 0.75 * received[x] + 0.25 * sent[s.p + x]
+            s.copies[k, x] = received[2 * s.p] * mean
+
+    def introduce(s, i, k, model):
+        for x in range(s.p):
+            s.copies[k, x] = model[x]
 
 
 class WanderingTell(Wandering):
@@ -169,6 +184,9 @@ RULES = {
     "wandering_tell": ({}, BOTH, KNOWN),
     "wandering_average": ({}, ("async",), KNOWN),
 }
+#: Those that may also tell.
+TELLING = ("mp", "djam", "wandering_answer")
+TELL_ALONE = ("cd", "wandering_tell")
 PAIRS = [(kind, mode) for kind, (_, modes, _) in RULES.items() for mode in modes]
 CHURN = {"kind": "on_off", "on": {"kind": "exponential", "mean": 1.5}, "off": 0.75}
 #: Agent 4 is back when what was sent to it before it left arrives: that is in time.
@@ -238,6 +256,21 @@ def test_who_comes_on_for_the_first_time_forgets_nothing(kind, start, mode, tmp_
     count = assert_as_simulated(scenario_of(kind, mode, LINEAR, **changes)).count
     assert count["deliver"] > 0
     assert count["stale"] == 0
+
+
+TICKS = [("poisson", "uniform"), ("regular", "turn"), ("regular", None), ("poisson", "weighted")]
+
+
+@pytest.mark.parametrize(("ticks", "peers"), TICKS)
+@pytest.mark.parametrize("kind", ["mp", "wandering_answer", "wandering_tell", "admm"])
+def test_clocks_and_whom_they_are_about(kind, ticks, peers):
+    """Regular clocks meet switches and one another; whoever forgets has a new turn."""
+    protocol = {"algorithm": {"protocol": "tell"}} if kind in TELLING else {}
+    clock = {"rate": 4.0, "ticks": ticks, "peers": peers}
+    changes = {"clock": clock, "network": REGULAR, "compute": {"time": 0.125}, "seed": 4} | protocol
+    changes |= {"availability": {**CHURN, "forget": True}}
+    count = assert_as_simulated(scenario_of(kind, **changes)).count
+    assert all(count[what] > 0 for what in ("deliver", "drop", "skip", "switch"))
 
 
 STARTS = [(kind, start) for kind in ("mp", "admm", "wandering_tell") for start in RULES[kind][2]]
@@ -375,6 +408,9 @@ def scenario_from(number, folder):
     kind = choose(sorted(RULES))
     keys, modes, starts = RULES[kind]
     mode, agents = choose(modes), choose([2, 3, 4, 5, 6])
+    tells = kind in TELLING and mode == "async" and choose([True, False])
+    keys = keys | {"protocol": "tell"} if tells else keys
+    peers = [None, "uniform", "weighted", "turn"] + ["all"] * (tells or kind in TELL_ALONE)
     if mode == "sync" and kind in ("admm", "wandering_solve"):
         starts = [start for start in starts if start != "hello"]
     start = choose(["own", "zero", {"kind": "normal", "scale": 2.0}, *starts])
@@ -429,7 +465,8 @@ def scenario_from(number, folder):
         compute={"time": law(choose, [0.0, *LAWS[:4]], "per_agent")},
         clock={
             "rate": law(choose, [4.0, {"kind": "lognormal", "mean": 4.0, "sigma": 1.0}]),
-            "peers": choose(["uniform", "weighted"]),
+            "ticks": choose(["poisson", "regular"]),
+            "peers": choose(peers),
         },
         availability=life,
         stop={"time": choose([6.0, 12.0]), "communications": chance.randrange(50, 400)},

@@ -143,7 +143,7 @@ def test_parameters_are_checked():
         load_scenario(file, {"algorithm.stepp": 0.5}, plugins=AVERAGING)
     assert str(caught.value) == (
         "--set algorithm.stepp: unknown key for kind 'averaging'; did you mean 'step'? "
-        "allowed: kind, mode, start, step"
+        "allowed: kind, mode, protocol, start, step"
     )
     own = EXAMPLES / "own_kinds.yaml"
     for key, value in (
@@ -231,9 +231,9 @@ BAD = {
     ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
     MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
     PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "a tell of its own",
-    MINE.replace(
-        "heard =", "vectors, protocol = 2, 'tell'\n    heard ="
-    ): "protocol is 'tell', which takes messages of one vector, not of 2; allowed: 'answer, then",
+    MINE.replace("heard =", "extras = -1\n    heard ="): "extras is -1; it must be a number from 0",
+    PARTS["head"] + "    extras = 2\n" + PARTS["absorb"] + PARTS["solve"]: "1 vectors and 2 extras",
+    MINE.replace("heard =", "stateful = True\n    heard ="): "stateful is True; then modes must be",
     MINE.replace("heard", "models"): "the name of the array 'models' is taken",
     MINE.replace(
         "heard =", "class Parameters(Rule.Parameters):\n        n: int = 3\n\n    heard ="

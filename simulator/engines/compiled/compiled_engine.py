@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from agents.machinery.compiling import address_of, as_array
 from agents.protocol import ALL
-from agents.protocols import protocol_of
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, rounds
@@ -30,12 +29,14 @@ from simulator.engines.compiled.queue import (
 )
 from simulator.engines.compiled.record import attach
 from simulator.engines.compiled.slowness import Slowness
+from simulator.engines.compiled.switching import RENEWAL
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
     LAYOUT,
     NOBODY,
     NONE_FAILED,
+    REGULAR,
     cumulative_weights,
     make_agents,
     make_edges,
@@ -64,7 +65,7 @@ class CompiledEngine:
         self.setup, self.watch, self._events = setup, watch, sink
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbour)
         self._synchronous = config.algorithm.mode == "sync"
-        protocol = protocol_of(setup.rule)
+        protocol = setup.protocol
         if self._synchronous:
             assert protocol.rounds is not None
             self._loop = rounds.loop_of(protocol.rounds)  # type: ignore[arg-type]
@@ -103,9 +104,7 @@ class CompiledEngine:
             run["unequal_links"] = True
             self._keep("link_factors", setup.link_factors, float, (edges,))
         self._slowness = Slowness(run, setup)
-        if config.clock.peers == "weighted":
-            run["weighted"] = True
-            self._keep("cumulative", cumulative_weights(setup), float, (edges,))
+        self._wind(setup)
         if watch is not None:
             watch.fill(run)
         if sink is not None:
@@ -126,6 +125,20 @@ class CompiledEngine:
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._breath = 10_000
         self._begun = False
+
+    def _wind(self, setup: Setup) -> None:
+        """The agents' clocks, and whom they are about."""
+        run, n = self.run, setup.problem.n
+        run["to_all"] = setup.peers == "all"
+        if setup.peers == "weighted":
+            run["weighted"] = True
+            self._keep("cumulative", cumulative_weights(setup), float, setup.neighbour.shape)
+        elif setup.peers == "turn":
+            run["in_turn"] = True
+            self._keep("turns", np.full(n, NOBODY), np.int64, (n,))
+        if setup.scenario.clock.ticks == "regular":
+            run["regular"] = True
+            self._keep("clocks", np.zeros(n, REGULAR), REGULAR, (n,))
 
     def _bring_to_life(self) -> None:
         """Comings and goings, and partitions."""
@@ -168,14 +181,30 @@ class CompiledEngine:
 
     def _keep_fresh(self) -> None:
         """What agents that forget have again."""
-        setup = self.setup
-        self._fresh = RunningRule(setup.rule, setup.fresh_start(), setup.streams.rule)
-        rows = [
-            (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links)
-            for live, new, links in self.rule.remembered(self._fresh)
-        ]
+        self._fresh = fresh = self.setup.fresh()
+        if isinstance(fresh, RunningRule):
+            rows = [
+                (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links, -1, -1)
+                for live, new, links in self.rule.remembered(fresh)
+            ]
+        else:
+            rows = [
+                (
+                    live.ctypes.data,
+                    0,
+                    int(np.prod(live.shape[1:])),
+                    links,
+                    places.get("model", -1),
+                    places.get("copy", -1),
+                )
+                for live, links, places in self.rule.forgotten()
+            ]
+            models = self.rule.arrays["solitary"] if fresh[0] is None else fresh[0]
+            self._keep("fresh_models", models, float, models.shape)
+            if fresh[1] is not None:
+                self._keep("fresh_copies", fresh[1], float, fresh[1].shape)
         self.run["renewal_count"] = len(rows)
-        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (4 * len(rows),))
+        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (RENEWAL * len(rows),))
 
     def _note_who_is_off(self, on: NDArray[np.bool_]) -> None:
         if self._events is not None:
@@ -197,7 +226,9 @@ class CompiledEngine:
         run, setup, rule = self.run, self.setup, self.setup.rule
         for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
-        run["state"] = self.rule.address
+        run["state"], unsaid = self.rule.address, self.rule.unsaid
+        run["unsaid"] = unsaid.ctypes.data
+        run["unsaid_width"] = unsaid.strides[0] if unsaid is self.rule.models else 0
         run["random"], run["random_state"] = self.rule.random
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all

@@ -65,7 +65,7 @@ def foresee(run: Any) -> None:
         ask(run.edges + message.back * EDGE_BYTES, EDGE_BYTES)
         _ask_for_state(run, message.receiver, message.back)
     elif kind == TICK:
-        if agent_of(run, index).degree > 0 and not run.weighted:
+        if agent_of(run, index).degree > 0 and not (run.weighted or run.in_turn):
             edge = choose(run, index, upcoming(run, PEERS))
             ask(run.edges + edge * EDGE_BYTES, EDGE_BYTES)
         _ask_for_state(run, index, -1)

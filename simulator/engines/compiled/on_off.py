@@ -51,9 +51,13 @@ FIELDS: Fields = [
     ("resending", np.int64),
     ("returned_at", np.float64),
     ("several_returned", np.bool_),
-    #: What forgetting puts back: (address, address of the fresh values, words, over links) each.
+    #: What forgetting puts back: (address, address of fresh values or 0, words, over links, and
+    #: where in it the first model and the first copy are, or −1) each; first models, and copies (0:
+    #: the models).
     ("renewals", ADDRESS),
     ("renewal_count", np.int64),
+    ("fresh_models", ADDRESS),
+    ("fresh_copies", ADDRESS),
 ]
 
 

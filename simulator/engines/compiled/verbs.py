@@ -58,6 +58,12 @@ choose = world.choose
 
 
 @inlined
+def peers(run: Any, i: int, k: int) -> Any:
+    agent = agent_of(run, i)
+    return range(agent.first, agent.first + agent.degree) if run.to_all else range(k, k + 1)
+
+
+@inlined
 def is_request(run: Any, m: int) -> bool:
     return slot_of(run, m).kind == REQUEST
 
@@ -127,7 +133,7 @@ def absorb(run: Any, i: int, m: int) -> None:
     if message.kind == REPLY:
         world.absorb(run, i, message.back, payload(run, m, 1), payload(run, m, 0))
     else:
-        told = world.own_model(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
+        told = world.unsaid(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
         world.absorb(run, i, message.back, payload(run, m, 0), told)
     if run.versioned:
         own.version += 1

@@ -53,6 +53,8 @@ EDGE = np.dtype(
     ],
     align=True,
 )
+#: A clock that ticks regularly: when for the first time, and how often it was wound.
+REGULAR = np.dtype([("first", np.float64), ("ticks", np.int64)], align=True)
 FIELDS: Fields = [
     *watch.FIELDS,
     *queue.FIELDS,
@@ -70,6 +72,13 @@ FIELDS: Fields = [
     #: Cumulative weights over each agent's links, where peers are weighted.
     ("weighted", np.bool_),
     ("cumulative", ADDRESS),
+    #: The link that each agent chose last, where they are chosen in turn.
+    ("in_turn", np.bool_),
+    ("turns", ADDRESS),
+    #: Is a tick about all neighbours?  Clocks that tick regularly.
+    ("to_all", np.bool_),
+    ("regular", np.bool_),
+    ("clocks", ADDRESS),
     ("hello", np.bool_),
     #: The bytes of a message and of a hello.
     ("message_bytes", np.int64),
@@ -91,7 +100,11 @@ FIELDS: Fields = [
     ("absorb", ADDRESS),
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
+    ("refresh", ADDRESS),
     ("state", ADDRESS),
+    #: What stands for an agent's message where it sent none, and the bytes to the next agent's.
+    ("unsaid", ADDRESS),
+    ("unsaid_width", np.int64),
     #: NumPy's function for the next number of the stream "rule", and its state.
     ("random", ADDRESS),
     ("random_state", ADDRESS),
@@ -129,7 +142,7 @@ FIELDS: Fields = [
 ]
 LAYOUT = np.dtype(FIELDS, align=True)
 #: The rule's functions, as ``failed`` numbers them; 0 is none.
-NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE = range(5)
+NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE, REFRESH = range(6)
 
 
 def make_agents(setup: Setup) -> NDArray[Any]:
@@ -173,8 +186,15 @@ def edge_of(run: Any, edge: int) -> Any:
 
 @kernel
 def choose(run: Any, i: int, u: float) -> int:
-    """Agent i's edge that u in [0, 1) picks: uniformly, or in proportion to the weights."""
+    """Agent i's edge that u in [0, 1) picks: uniformly, by weight, or the next in turn."""
     first, degree = agent_of(run, i).first, agent_of(run, i).degree
+    if run.in_turn:
+        turns = view(run.turns, run.n, np.int64)
+        if turns[i] == NOBODY:
+            turns[i] = first + min(int(u * degree), degree - 1)
+        else:
+            turns[i] = first if turns[i] == first + degree - 1 else turns[i] + 1
+        return turns[i]
     if not run.weighted:
         return first + min(int(u * degree), degree - 1)
     cumulative = floats(run.cumulative, run.edge_count)
@@ -218,9 +238,15 @@ def introduce(run: Any, i: int, edge: int, model: int) -> None:
 
 
 @kernel
-def own_model(run: Any, i: int) -> int:
-    """The address of agent i's model."""
-    return run.models + 8 * run.p * i
+def refresh(run: Any, i: int) -> None:
+    """Agent i derives anew what depends on its data and weights."""
+    _do(run, REFRESH, run.refresh, i, 0, 0, 0)
+
+
+@kernel
+def unsaid(run: Any, i: int) -> int:
+    """The address of what stands for agent i's message where it sent none."""
+    return run.unsaid + run.unsaid_width * i
 
 
 _follow = kernel(watch.follow)

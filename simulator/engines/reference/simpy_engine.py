@@ -12,7 +12,6 @@ from simpy.core import StopSimulation
 
 from agents.messages import Message, Sheets, World
 from agents.processes import GossipAgent, RoundAgent
-from agents.protocols import protocol_of
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
@@ -53,7 +52,7 @@ class SimpyEngine:
             sheets=Sheets(self.rule.numbers),
             send=self.links.send,
             send_surely=self.links.send_surely,
-            gap=stream(lambda: streams.clock.standard_exponential(4096)),
+            wind=clock(self.env, setup),
             uniform=stream(lambda: streams.peers.random(4096)),
             random=streams.rule.random,
             compute_time=_compute_time(setup, lambda: self.env.now),
@@ -82,7 +81,7 @@ class SimpyEngine:
         self.switches = Switches(self)
         availability = setup.availability
         if availability is not None and availability.forget:
-            self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
+            self._fresh = setup.fresh()
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
@@ -99,9 +98,10 @@ class SimpyEngine:
             self.world,
             i,
             edges,
-            protocol_of(setup.rule),
-            rate=float(setup.rates[i]),
-            peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
+            setup.protocol,
+            peer_weights=weights.tolist() if setup.peers == "weighted" else None,
+            in_turn=setup.peers == "turn",
+            to_all=setup.peers == "all",
             hello=scenario.algorithm.start == "hello",
         )
         agent.start()
@@ -109,7 +109,7 @@ class SimpyEngine:
 
     def _round_agent(self, i: int) -> RoundAgent:
         rule, edges = self.setup.rule, self.setup.links_of(i)
-        rounds = protocol_of(rule).rounds
+        rounds = self.setup.protocol.rounds
         assert rounds is not None
         return RoundAgent(self.world, i, edges, rounds, same_for_all=rule.same_for_all)
 
@@ -139,7 +139,7 @@ class SimpyEngine:
     def renew(self, agent: int) -> None:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
-        self.rule.renew(agent, edges, self._fresh)
+        self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
 
@@ -256,6 +256,26 @@ class SimpyEngine:
 
 class Halt(Happening):
     """The run returns to its caller: for a sample, or for good."""
+
+
+def clock(env: Timeline, setup: Setup) -> Callable[[int], simpy.Event]:
+    """What winds an agent's clock: the event of its next tick."""
+    rates, rng = setup.rates.tolist(), setup.streams.clock
+    if setup.scenario.clock.ticks == "poisson":
+        gap = stream(lambda: rng.standard_exponential(4096))
+        return lambda i: env.timeout(gap() / rates[i])
+    first: list[float] = []  # clocks are wound for the first time in the order of the agents
+    ticks = [0] * len(rates)
+
+    def wind(i: int) -> simpy.Event:
+        if i == len(first):
+            first.append(rng.random() / rates[i])
+        tick = Happening(env, [])
+        env.schedule_at(tick, first[i] + ticks[i] / rates[i])
+        ticks[i] += 1
+        return tick
+
+    return wind
 
 
 def _compute_time(setup: Setup, now: Callable[[], float]) -> Callable[[int], float]:
