@@ -397,7 +397,7 @@ WRONG = {
     ),
     "changes the state": (
         ("tell", "s.heard[i, 0] = 3.0"),
-        r"agent 0 at 0 s \(mine\.py:8\): it changes heard, which tell may not do",
+        r"agent 0 at 0 s \(mine\.py:8\): it changes heard, which tell may do if stateful is True",
     ),
     "changes received": (
         ("absorb", "received[0] = 3.0"),
