@@ -46,7 +46,7 @@ class DataSets(Sequence[Point]):
 
     def read_only(self) -> DataSets:
         """The same for those who only look."""
-        return DataSets(_shown(self.X), read_only(self.y), read_only(self.offsets))
+        return DataSets(_locked(self.X), read_only(self.y), read_only(self.offsets))
 
     @property
     def sizes(self) -> Ints:
@@ -114,12 +114,12 @@ class Problem:
         W = copy(self.W)
         W.data, W.indices, W.indptr = map(read_only, (W.data, W.indices, W.indptr))
         arrays = ("confidence", "solitary", "targets", "vectors")
-        shown: dict[str, Any] = {name: _shown(getattr(self, name)) for name in arrays}
+        shown: dict[str, Any] = {name: _locked(getattr(self, name)) for name in arrays}
         test = None if self.test is None else self.test.read_only()
         same = replace(self, W=W, data=self.data.read_only(), test=test, **shown)
         vars(same)["D"] = read_only(self.D)  # where cached_property keeps it
         return same
 
 
-def _shown(array: NDArray[Any] | None) -> NDArray[Any] | None:
+def _locked(array: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if array is None else read_only(array)

@@ -132,11 +132,18 @@ def _sent_a_second(setup: Setup) -> float:
 
 
 def _messages_under_way(setup: Setup) -> float:
-    """How many messages of gossip are on their way at a time."""
-    stop, network = setup.scenario.stop, setup.scenario.network
-    if setup.scenario.algorithm.mode == "sync":
+    """How many messages are on their way at a time, beside one a link in rounds."""
+    stop, network, deadline = (
+        setup.scenario.stop,
+        setup.scenario.network,
+        setup.scenario.rounds.deadline,
+    )
+    if setup.scenario.algorithm.mode == "async":
+        rate = _sent_a_second(setup)
+    elif deadline is None:
         return 0.0
-    rate = _sent_a_second(setup)
+    else:
+        rate = len(setup.neighbour) / deadline
     sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
     under_way = rate * _times(network.latency, (setup.latency_factors, setup.lasting_latency)).mean
     if network.bandwidth is not None:  # an uplink that is given more than it can pass on keeps it
@@ -163,8 +170,11 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     agents = setup.latency_factors, setup.lasting_latency
     latency = _times(network.latency.drawn, agents, (setup.link_factors, setup.lasting_links))
     time = stop.time or math.inf
-    late = min(latency.least, time) / network.timer
-    sent = links * max(1.0, min(1 / (1 - least), time / network.timer), late)
+    attempts = 1.0
+    if not setup.loose:  # else, what nobody waits for any more is not sent again
+        late = min(latency.least, time) / network.timer
+        attempts = max(1.0, min(1 / (1 - least), time / network.timer), late)
+    sent = links * attempts
     # What a round hardly ever exceeds: all its parts at their rare values, nothing lost.
     length = latency.rare + _computing(setup).rare
     if network.bandwidth is not None:  # agents send one message after another

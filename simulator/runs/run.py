@@ -268,6 +268,7 @@ def sample(engine: Engine, metrics: View) -> Row:
         **engine.counters(),
         **metrics.measure(engine.models),
         "staleness": staleness,
+        **engine.progress(),
     }
 
 

@@ -41,9 +41,7 @@ class Recorded:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        store = Store(folder.parent)
-        store.scenario_file(folder)  # what is wrong, at once: loading would wait for what may come
-        self.stored: Stored = store.load(folder)
+        self.stored: Stored = Store(folder.parent).load(folder)
         if self.stored.events is None:
             raise SimulatorError(
                 f"{folder}: no events were recorded; run it again with --set record.events=true"
@@ -264,7 +262,7 @@ class _Tracks:
         elif kind == "switch":
             yield _slice("off", self._off.pop(agent, time), agent, until=time)
         elif kind == "round":
-            yield _point("round over", time, -1) | {"s": "g"}
+            yield _point("round over", time, agent) | ({"s": "g"} if agent < 0 else {})
 
     def tail(self, end: float) -> Iterator[dict[str, Any]]:
         """What is not finished at the end."""

@@ -23,7 +23,15 @@ from simulator.scenario.consistency import problems_of
 from simulator.scenario.geography import ByDistance, BySite, Column, Sites
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
-from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
+from simulator.scenario.network import (
+    Clock,
+    Compute,
+    Network,
+    OnOff,
+    Partition,
+    Rounds,
+    Traced,
+)
 from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,
@@ -59,6 +67,8 @@ class Scenario(Strict):
     algorithm: Algorithm
     clock: Clock
     network: Network
+    rounds: Rounds = Rounds()
+    """For whom agents wait in synchronous rounds."""
     compute: Compute
     availability: OnOff | Traced | None = None
     sites: Sites | None = None

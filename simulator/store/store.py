@@ -37,7 +37,6 @@ from simulator.store.whole_files import (
     describe,
     drafting,
     hash_of,
-    patiently,
     reading,
     replacing,
     sha256_of,
@@ -195,21 +194,34 @@ class Store:
 
     def manifest(self, folder: Path) -> dict[str, Any]:
         """The manifest of a complete result."""
-        return patiently(lambda: read_manifest(folder))
+        return read_manifest(folder)
 
     def trace(self, folder: Path) -> pd.DataFrame:
         """The samples, every number exactly as it was written, whatever the version of pandas."""
-        return patiently(
-            lambda: _read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
-        )
+        return _read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
         """The models of all agents."""
-        return patiently(lambda: _read_arrays(folder, read_manifest(folder), MODELS))
+        return _read_arrays(folder, read_manifest(folder), MODELS)
 
     def load(self, folder: Path) -> Stored:
         """All that is kept of a run."""
-        return patiently(lambda: _read_run(folder))
+        manifest = read_manifest(folder)
+        files, events, history = manifest["files"], None, None
+        if EVENTS in files:
+            check_file(folder / EVENTS, files[EVENTS], content=True)
+            events = EventsFile(folder / EVENTS)
+        if HISTORY in files:
+            arrays = _read_arrays(folder, manifest, HISTORY)
+            history = History(arrays["samples"].astype(np.int64), arrays["models"])
+        return Stored(
+            _read_table(folder, manifest, TRACE),
+            _read_table(folder, manifest, AGENTS, converters={"agent": str}),
+            manifest["summary"],
+            _read_arrays(folder, manifest, MODELS),
+            events,
+            history,
+        )
 
 
 def _is_right(check: Callable[[], None]) -> bool:
@@ -229,25 +241,6 @@ def _read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -
 def _read_arrays(folder: Path, manifest: dict[str, Any], name: str) -> dict[str, Floats]:
     with np.load(io.BytesIO(read_file(folder, manifest, name)), allow_pickle=False) as arrays:
         return dict(arrays)
-
-
-def _read_run(folder: Path) -> Stored:
-    manifest = read_manifest(folder)
-    files, events, history = manifest["files"], None, None
-    if EVENTS in files:
-        check_file(folder / EVENTS, files[EVENTS], content=True)
-        events = EventsFile(folder / EVENTS)
-    if HISTORY in files:
-        arrays = _read_arrays(folder, manifest, HISTORY)
-        history = History(arrays["samples"].astype(np.int64), arrays["models"])
-    return Stored(
-        _read_table(folder, manifest, TRACE),
-        _read_table(folder, manifest, AGENTS, converters={"agent": str}),
-        manifest["summary"],
-        _read_arrays(folder, manifest, MODELS),
-        events,
-        history,
-    )
 
 
 # --- hashes and names -----------------------------------------------------------------------------

@@ -12,11 +12,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from simulator.errors import DamagedError, MissingError, StoreError
 
@@ -27,10 +27,6 @@ SCRATCH = "murmuration-"
 _WEEK = 7 * 24 * 3600.0
 #: How often a folder is moved in again that another process has just put there as well.
 _ATTEMPTS = 100
-#: Seconds for which a result that was there may be away while another process replaces it.
-_PATIENCE = 2.0
-
-T = TypeVar("T")
 
 
 # --- folders that vanish --------------------------------------------------------------------------
@@ -157,15 +153,3 @@ def check_file(path: Path, known: dict[str, Any], content: bool) -> None:
             raise damaged(path, f"{size} bytes where {known['bytes']} were written")
         if content and _sha256(path) != known["sha256"]:
             raise damaged(path, "not as it was written")
-
-
-def patiently(read: Callable[[], T]) -> T:
-    """Read what is known to be there; another process may be replacing it just now."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return read()
-        except MissingError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.01)

@@ -272,8 +272,6 @@ def _save_often(root: str, times: int) -> None:
     task = Run(scenario, store, reads=None)
     for _ in range(times):
         task.save(Done(outcome, 1.0), force=True)
-        store.manifest(task.place)
-        store.trace(task.place)
 
 
 def test_processes_that_save_the_same_result_do_not_fail(tmp_path: Path):
