@@ -795,13 +795,7 @@ def test_parameters_of_other_types(plugin):
         "    def solve(s, i):\n", "    def solve(s, i):\n        if s.still:\n            return\n"
     )
     plugins = load_plugins(plugin(text))
-    assert set(schema_for(plugins).algorithm_keys("mine")) == {
-        "kind",
-        "mode",
-        "start",
-        "times",
-        "still",
-    }
+    assert {"times", "still"} <= set(schema_for(plugins).algorithm_keys("mine"))
     moved, still = (
         run(build(MEANS, plugins=plugins, algorithm={"kind": "mine", "still": still}))
         for still in (False, True)
