@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -127,6 +127,13 @@ def terminal() -> Console:
     """Standard output; off a terminal there is no width to keep to."""
     width = None if is_terminal(sys.stdout) else 200
     return Console(highlight=False, soft_wrap=True, width=width)
+
+
+def show_table(columns: Iterable[Column]) -> None:
+    """Print a table, in parts where it is too wide."""
+    console = terminal()
+    for part in fitted(list(columns), console.width):
+        console.print(part)
 
 
 def fitted(columns: Sequence[Column], width: int, *, bold: int | None = None) -> list[Table]:
