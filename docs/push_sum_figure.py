@@ -1,6 +1,6 @@
-"""What loss does to push-sum, for docs/extending.md: ``python docs/push_sum_figure.py``, some minutes.
+"""What loss does to push-sum, for docs/extending.md: ``python docs/push_sum_figure.py``, minutes.
 
-1,000 agents that know 10 others each, or one of them hundreds; 100 runs for each loss, of one problem.
+1,000 agents, who know 10 others each, or one of them hundreds; 100 runs of one problem each loss.
 """
 
 from __future__ import annotations
