@@ -61,7 +61,7 @@ def test_laws(tmp_path):
 
 # --- plugins ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    "name", ["averaging", "gradient_descent", "own_kinds", "push_sum", "squared_hinge"]
+    "name", ["averaging", "gradient_descent", "own_kinds", "query", "squared_hinge"]
 )
 def test_the_examples(here, name):
     done = here("test", EXAMPLES / f"{name}.yaml", "--plugin", EXAMPLES / f"{name}.py")
