@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
@@ -61,9 +62,11 @@ Level = Annotated[
 
 def read_share(value: Any) -> str:
     """A percentage above 0 in one spelling."""
-    share = read_level(value) if isinstance(value, str) else None
-    if isinstance(share, str) and percentage(share) > 0:
-        return share
+    if isinstance(value, str):
+        with suppress(ValueError):
+            share = read_level(value)
+            if isinstance(share, str) and percentage(share) > 0:
+                return share
     raise ValueError("must be a percentage above 0% and up to 100%, like 80%")
 
 
