@@ -138,5 +138,11 @@ class World:
     deadline: float
     alarm: Callable[[int, float, Callable[[], None]], None]
 
+    #: As the compiled engine's record has it, for ``agents.checked``: does the same event go on
+    #: with the next function?  The most links that an agent has, and messages that an event sends.
+    goes_on = False
+    most_links: int
+    most_sends: int
+
     def __init__(self, **parts: Any):
         vars(self).update(parts)

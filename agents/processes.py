@@ -51,6 +51,11 @@ class Agent:
 
         self.env.timeout(duration).callbacks.append(done)
 
+    @property
+    def goes_on(self) -> bool:
+        """Does the same event go on with another function of the protocol?"""
+        return self._ready
+
     def _follow(self) -> None:
         """Do what follows the computation."""
         self._ready = False
@@ -314,6 +319,11 @@ class RoundAgent(Agent):
 
         self.world.alarm(self.number, time, ring)
 
+    @property
+    def goes_on(self) -> bool:
+        """Does the same event go on with another function?"""
+        return self._ready or (self.waiting and self.woken)
+
     def wake(self) -> None:
         """Need not wait any longer in this round."""
         if self.called:
@@ -328,7 +338,7 @@ class RoundAgent(Agent):
 
     def _go_on(self) -> None:
         """What takes no time, or has been waited for already, follows at once."""
-        while self._ready or (self.waiting and self.woken):
+        while self.goes_on:
             if self._ready:
                 self._follow()
             else:

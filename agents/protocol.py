@@ -45,6 +45,11 @@ class Protocol:
     #: What it remembers of agents and links, ``w.name[…]``: 0 at first, and after forgetting.
     arrays: ClassVar[dict[str, Array]] = {}
 
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
+        cls.arrays = {**cls.arrays, **own}
+
     def tick(w: Any, i: int, u: float) -> None:
         """Agent i's clock rang."""
 
@@ -141,6 +146,21 @@ def fresh(w: Any, i: int, m: Any) -> bool:
     if not new:
         w.stale(m)
     return new
+
+
+def run_of(w: Any) -> Any:
+    """What verbs act on, of the world that a protocol from outside sees."""
+    return w
+
+
+def owns(w: Any, i: int, k: int) -> bool:
+    """Is k one of agent i's links?"""
+    return k in w.agents[i].edges
+
+
+def is_nothing(w: Any, m: Any) -> bool:
+    """Is there no message?"""
+    return m is None
 
 
 # --- acting ---------------------------------------------------------------------------------------
@@ -247,6 +267,16 @@ def alarm(w: Any, i: int, after: float) -> None:
     w.agents[i].alarm(after)
 
 
+def has_sent(w: Any, i: int) -> bool:
+    """Has the agent sent in this round?"""
+    return bool(w.agents[i].said == w.agents[i].round)
+
+
+def has_come(w: Any, i: int, k: int) -> bool:
+    """May link k be taken?"""
+    return k in w.agents[i].inbox
+
+
 def take(w: Any, i: int, k: int) -> None:
     """Turn to what is new on link k, if anything is, and absorb it."""
     agent = w.agents[i]
@@ -272,7 +302,8 @@ def end_round(w: Any, i: int) -> None:
     w.agents[i].over = True
 
 
-#: The verbs of gossip, and of rounds.
+#: The verbs of gossip, and of rounds; those that only ``agents.checked`` needs.
 COMMON = (links, random, solve, compute_tick)
 GOSSIP = (*COMMON, choose, peers, is_request, is_reply, link, fresh, send, answer, absorb, compute)
 ROUNDS = (*COMMON, send_all, arrived, needed, deadline, alarm, take, wait, wake, end_round)
+CHECKING = (run_of, owns, is_nothing, has_sent, has_come)

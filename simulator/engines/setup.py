@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
-from agents.protocol import Protocol
+from agents.protocol import ALL, Protocol
 from agents.protocols import protocol_of
 from agents.rule import Rule, Start
 from agents.running import Fresh, RunningRule
@@ -68,6 +68,17 @@ class Setup:
     sites: NDArray[np.int64] | None = None
 
     @property
+    def most_links(self) -> int:
+        """The most links that an agent has."""
+        return int(np.diff(self.first).max())
+
+    @property
+    def most_sends(self) -> int:
+        """The most messages that one event sends."""
+        most = self.protocol.most_sends
+        return self.most_links if most == ALL else most
+
+    @property
     def protocol(self) -> type[Protocol]:
         """The protocol that the scenario chooses of the rule's."""
         return protocol_of(self.rule, self.scenario.algorithm.protocol)
@@ -113,6 +124,16 @@ class Setup:
     def links_of(self, i: int) -> range:
         """The edges that lead away from agent i."""
         return range(int(self.first[i]), int(self.first[i + 1]))
+
+    def memory(self) -> dict[str, tuple[NDArray[Any], bool]]:
+        """The protocol's own arrays before the first event, and whether links have them."""
+        n, p, links = self.problem.n, self.problem.p, len(self.neighbour)
+        found: dict[str, tuple[NDArray[Any], bool]] = {}
+        for name, array in self.protocol.arrays.items():
+            first = n if array.over == "agents" else links
+            shape = first, *(p if axis == "p" else int(axis) for axis in array.shape)
+            found[name] = np.zeros(shape, array.dtype), array.over == "links"
+        return found
 
     def start(self) -> Start:
         """What the rule starts from."""

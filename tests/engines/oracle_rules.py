@@ -266,7 +266,7 @@ class Wandering(Copies):
 
     def __init__(self, *args):
         super().__init__(*args)
-        protocols = ("answer, then solve", "solve, then answer", "tell", "average")
+        protocols = ("answer, then solve", "solve, then answer", "tell", "average", "sparing")
         words = self.algorithm.kind.removeprefix("wandering_")
         self.protocol = next(p for p in protocols if p.startswith(words))
 
@@ -378,7 +378,9 @@ RULES = {
     "dpsgd": Mixing,
     "adpsgd": Pairs,
     "admm": Collaboration,
-    **{f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average")},
+    **{
+        f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average", "sparing")
+    },
 }
 
 

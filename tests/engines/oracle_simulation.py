@@ -438,6 +438,36 @@ class AnswerThenSolve(Numbered):
                 self.compute(i, self.solve, i)
 
 
+class Sparing(AnswerThenSolve):
+    """The same, but every second tick does nothing, and every third news of a link causes no solve.
+
+    Who forgets counts from 0 again.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.rung, self.heard_of = [0] * self.n, dict.fromkeys(self.links, 0)
+
+    def tick(self, i, j):
+        self.rung[i] += 1
+        if self.rung[i] % 2 == 1:
+            self.ask(i, j)
+
+    def compute(self, i, then, *args):
+        if self.heard_of[self.heard_on] % 3 != 0:
+            super().compute(i, then, *args)
+
+    def absorb(self, i, message, own):
+        super().absorb(i, message, own)
+        self.heard_on = (i, message.sender)
+        self.heard_of[self.heard_on] += 1
+
+    def forget(self, i):
+        super().forget(i)
+        self.rung[i] = 0
+        self.heard_of |= {(i, j): 0 for j in self.N[i]}
+
+
 class Average(AnswerThenSolve):
     """The same, where absorbing is averaging, and the asking end alone solves."""
 
@@ -821,6 +851,7 @@ PROTOCOLS = {
     "solve, then answer": (SolveThenAnswer, SolveThenSend),
     "tell": (Tell, SendThenSolve),
     "average": (Average, None),
+    "sparing": (Sparing, SendThenSolve),
 }
 
 

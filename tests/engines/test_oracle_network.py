@@ -14,6 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from agents.protocol import absorb, answer, choose, compute, fresh, is_request, link, send
+from agents.protocols.answer_then_solve import AnswerThenSolve
 from agents.rule import (
     ANSWER_THEN_SOLVE,
     AVERAGE,
@@ -111,9 +113,45 @@ class WanderingAverage(Wandering):
             s.models[i, x] = 0.5 * (s.models[i, x] + received[x])
 
 
+class Sparing(AnswerThenSolve):
+    """A plugin's: it asks at every second tick, and solves after two of three news of a link."""
+
+    kind = "sparing"
+    ticks = per_agent(dtype=int)
+    news = per_link(2, dtype=float)
+
+    def tick(w, i, u):
+        k = choose(w, i, u)
+        w.ticks[i] += 1
+        if w.ticks[i] % 2 == 1:
+            send(w, i, k)
+
+    def handle(w, i, m):
+        new = fresh(w, i, m)
+        if is_request(w, m):
+            answer(w, i, m)
+        if new:
+            take_in(w, i, m, link(w, m))
+
+
+def take_in(w, i, m, k):
+    """A helper of its file."""
+    absorb(w, i, m)
+    w.news[k, 1] += 1
+    if w.news[k, 1] % 3 != 0:
+        compute(w, i, m)
+
+
+class WanderingSparing(Wandering):
+    """The same, under a plugin's protocol."""
+
+    kind, protocol = "wandering_sparing", Sparing
+
+
 @cache
 def plugins():
-    return load_plugins([Wandering, WanderingSolve, WanderingTell, WanderingAverage])
+    others = [WanderingSolve, WanderingTell, WanderingAverage, WanderingSparing]
+    return load_plugins([Wandering, *others])
 
 
 # --- both engines and the oracle ------------------------------------------------------------------
@@ -184,6 +222,7 @@ RULES = {
     "wandering_solve": ({}, BOTH, KNOWN),
     "wandering_tell": ({}, BOTH, KNOWN),
     "wandering_average": ({}, ("async",), KNOWN),
+    "wandering_sparing": ({}, BOTH, KNOWN),
 }
 #: Those that may also tell.
 TELLING = ("mp", "djam", "wandering_answer")

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.machinery.code_cache import is_ours
 from agents.machinery.compiling import address_of, as_array
-from agents.protocol import ALL
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.network import LINK, UPLINK
 from simulator.engines.compiled.on_off import ON_OFF, make_on_off
+from simulator.engines.compiled.others import failure
 from simulator.engines.compiled.pool import SLOT, TICKET
 from simulator.engines.compiled.queue import (
     ARRIVAL,
@@ -69,7 +70,7 @@ class CompiledEngine:
         protocol = setup.protocol
         if self._synchronous:
             assert protocol.rounds is not None
-            self._loop = rounds.loop_of(protocol.rounds)  # type: ignore[arg-type]
+            self._loop = rounds.loop_of(protocol.rounds, protocol)  # type: ignore[arg-type]
         else:
             self._loop = gossip.loop_of(protocol)  # type: ignore[arg-type]
         self.rule = RunningRule(setup.rule, setup.start(), setup.streams.rule)
@@ -88,8 +89,9 @@ class CompiledEngine:
         run["diverged"] = run["draining"] = run["reached_sent"] = run["resending"] = NOBODY
         run["returned_at"] = -math.inf
         self._connect_rule()
-        run["most_links"] = most_links = int(np.diff(setup.first).max())
-        most_sends = most_links if protocol.most_sends == ALL else protocol.most_sends
+        self._remember()
+        run["most_links"], most_links = setup.most_links, setup.most_links
+        most_sends = setup.most_sends
         run["versioned"], run["averages"] = protocol.versioned, protocol.averages
         run["most_sends"], most = most_sends, max(most_links, most_sends)
         # A message has up to two loss numbers; who comes back may send, and be sent, what waited.
@@ -213,6 +215,10 @@ class CompiledEngine:
             self._keep("fresh_models", models, float, models.shape)
             if fresh[1] is not None:
                 self._keep("fresh_copies", fresh[1], float, fresh[1].shape)
+        rows += [
+            (array.ctypes.data, 0, int(np.prod(array.shape[1:])), links, -1, -1)
+            for array, links in self.memory.values()
+        ]
         self.run["renewal_count"] = len(rows)
         self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (RENEWAL * len(rows),))
 
@@ -252,6 +258,12 @@ class CompiledEngine:
             rows = setup.problem.n if rule.same_for_all else len(setup.neighbour)
             rows *= int(run["kept"][0])
             self._keep("told", np.empty((rows, numbers)), float, (rows, numbers))
+
+    def _remember(self) -> None:
+        """The arrays of the protocol."""
+        self.memory = self.setup.memory()
+        addresses = np.array([array.ctypes.data for array, _ in self.memory.values()], np.int64)
+        self._keep("memory", addresses, np.int64, addresses.shape)
 
     def _resize_pool(self, slots: int) -> None:
         """Room for so many messages on their way."""
@@ -349,7 +361,12 @@ class CompiledEngine:
     def _breathe(self, until: float, enough: float) -> int:
         """As many events as fit between two returns to Python."""
         started = clock.perf_counter()
-        outcome = int(self._loop(self.run, until, enough, self._breath))
+        try:
+            outcome = int(self._loop(self.run, until, enough, self._breath))
+        except Exception as error:
+            if is_ours(self.setup.protocol):
+                raise
+            raise failure(self.setup.protocol, self.run, error) from error
         if outcome == outcomes.BREATHE:
             elapsed = clock.perf_counter() - started
             self._breath = max(100, int(self._breath * min(2.0, BREATH / elapsed)))

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from agents.machinery.code_cache import is_ours
 from agents.machinery.compiling import bound_for, entry, kernel
-from agents.protocol import Rounds
+from agents.protocol import Protocol, Rounds
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, note_at_receiver, transmit
 from simulator.engines.compiled.on_off import is_off, on_off_of, parted
+from simulator.engines.compiled.others import placed
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -53,7 +55,7 @@ from simulator.engines.compiled.round_state import (
     note_arrival,
 )
 from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
-from simulator.engines.compiled.verbs import compiled, label_of, set_alarm
+from simulator.engines.compiled.verbs import label_of, set_alarm
 from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, NONE, STALE
 from simulator.engines.event_rows import ROUND as ROUND_IS_OVER
@@ -64,11 +66,10 @@ complete, after_tick = Rounds.complete, Rounds.after_tick
 
 
 @cache
-def loop_of(rounds: type[Rounds]) -> Any:
+def loop_of(rounds: type[Rounds], protocol: type[Protocol]) -> Any:
     """The loop of one kind of rounds, compiled for it alone."""
-    label = label_of(rounds)
-    places = (begin, hear, ring, complete, after_tick)
-    swap = {place: compiled(getattr(rounds, place.__name__), label) for place in places}
+    label = label_of(rounds) if is_ours(protocol) else label_of(protocol)
+    swap = placed(rounds, protocol, (begin, hear, ring, complete, after_tick), label)
     return entry(bound_for(advance, label, swap, kernel))
 
 

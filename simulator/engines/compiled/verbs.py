@@ -18,7 +18,7 @@ import numpy as np
 from agents import protocol as plain
 from agents.machinery.code_cache import source_of
 from agents.machinery.compiling import bound_for, inlined, kernel
-from agents.machinery.intrinsics import next_double
+from agents.machinery.intrinsics import array_at, next_double
 from simulator.engines.compiled import switching, world
 from simulator.engines.compiled.event_notes import note_send
 from simulator.engines.compiled.exchange import (
@@ -49,8 +49,8 @@ from simulator.engines.compiled.queue import (
     push_ranked,
 )
 from simulator.engines.compiled.record import view
-from simulator.engines.compiled.round_state import inbox, member_of, told, told_at
-from simulator.engines.compiled.world import agent_of, edge_of, tell
+from simulator.engines.compiled.round_state import has_arrived, inbox, member_of, told, told_at
+from simulator.engines.compiled.world import LAYOUT, agent_of, edge_of, tell
 from simulator.engines.event_rows import HANDLE
 
 #: Has the message at hand been answered, and did the reply get lost?
@@ -108,6 +108,22 @@ def fresh(run: Any, i: int, m: int) -> bool:
     if not new:
         stale(run, m)
     return new
+
+
+@inlined
+def run_of(w: Any) -> Any:
+    return array_at(w.here, 1, LAYOUT)[0]
+
+
+@inlined
+def owns(run: Any, i: int, k: int) -> bool:
+    agent = agent_of(run, i)
+    return agent.first <= k < agent.first + agent.degree
+
+
+@inlined
+def is_nothing(run: Any, m: int) -> bool:
+    return m == NO_MESSAGE
 
 
 # --- acting ---------------------------------------------------------------------------------------
@@ -224,6 +240,17 @@ def set_alarm(run: Any, i: int, time: float) -> None:
 
 
 @inlined
+def has_sent(run: Any, i: int) -> bool:
+    return member_of(run, i).said == member_of(run, i).round
+
+
+@inlined
+def has_come(run: Any, i: int, k: int) -> bool:
+    back = edge_of(run, edge_of(run, k).back)
+    return run.loose or has_arrived(run, back, member_of(run, i).round)
+
+
+@inlined
 def take(run: Any, i: int, k: int) -> None:
     if run.loose:
         _take_newest(run, i, k)
@@ -274,7 +301,10 @@ def end_round(run: Any, i: int) -> None:
 
 
 #: The compiled form of each verb.
-VERBS = {verb: globals()[verb.__name__] for verb in {*plain.GOSSIP, *plain.ROUNDS, plain.introduce}}
+VERBS = {
+    verb: globals()[verb.__name__]
+    for verb in {*plain.GOSSIP, *plain.ROUNDS, *plain.CHECKING, plain.introduce}
+}
 
 
 def label_of(protocol: type) -> str:

@@ -127,6 +127,19 @@ FIELDS: Fields = [
     #: How many agents have started; whose mailbox is being emptied.
     ("started", np.int64),
     ("draining", np.int64),
+    #: Protocols from outside: the addresses of their arrays; then, as ``agents.checked`` has it,
+    #: which function acts, for whom, with which message, and what it and its event have done.
+    ("memory", ADDRESS),
+    ("acting", np.int64),
+    ("acts_for", np.int64),
+    ("at_hand", np.int64),
+    ("goes_on", np.bool_),
+    ("ended", np.bool_),
+    ("answered", np.bool_),
+    ("sends_made", np.int64),
+    ("notes_made", np.int64),
+    ("computations", np.int64),
+    ("last_taken", np.int64),
     #: Is there a reason to end the run?  Who has a model that is not finite; which of the rule's
     #: functions failed, and its arguments.
     ("halt", np.bool_),

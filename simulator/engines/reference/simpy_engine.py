@@ -16,6 +16,7 @@ from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
 from simulator.engines.reference.network import Links
+from simulator.engines.reference.others import checked
 from simulator.engines.reference.steps import steps_for
 from simulator.engines.reference.switches import Switches
 from simulator.engines.reference.timeline import FIRST, LAST, Happening, Timeline
@@ -64,9 +65,14 @@ class SimpyEngine:
             solved=ignore if self.journal is None else self.journal.solved,
             renew=self.renew,
             round_done=self._round_done,
+            most_links=setup.most_links,
+            most_sends=setup.most_sends,
             deadline=scenario.rounds.deadline or math.inf,
             alarm=self._alarm,
         )
+        self.memory = setup.memory()
+        vars(self.world).update({name: array for name, (array, _) in self.memory.items()})
+        self.protocol = checked(setup.protocol, setup.protocol)
         self.stale_messages = self.skipped_ticks = 0
         #: True from the event that ends the run on.
         self.finished = False
@@ -77,6 +83,9 @@ class SimpyEngine:
             self._halt_at(self._stop_by_time, LAST, end=True)
 
         self.synchronous = scenario.algorithm.mode == "sync"
+        if self.synchronous:
+            assert setup.protocol.rounds is not None
+            self.rounds = checked(setup.protocol.rounds, setup.protocol)
         make = self._round_agent if self.synchronous else self._gossip_agent
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         self.world.agents = self.agents
@@ -100,7 +109,7 @@ class SimpyEngine:
             self.world,
             i,
             edges,
-            setup.protocol,
+            self.protocol,
             peer_weights=weights.tolist() if setup.peers == "weighted" else None,
             in_turn=setup.peers == "turn",
             to_all=setup.peers == "all",
@@ -111,16 +120,14 @@ class SimpyEngine:
 
     def _round_agent(self, i: int) -> RoundAgent:
         rule, edges = self.setup.rule, self.setup.links_of(i)
-        rounds = self.setup.protocol.rounds
-        assert rounds is not None
         more: dict[str, Any] = {
             "same_for_all": rule.same_for_all,
             "needed": int(self.setup.needed[i]),
         }
         if self.setup.loose:
             slack = self.setup.scenario.rounds.slack
-            return LooseRoundAgent(self.world, i, edges, rounds, slack=slack, **more)
-        return RoundAgent(self.world, i, edges, rounds, **more)
+            return LooseRoundAgent(self.world, i, edges, self.rounds, slack=slack, **more)
+        return RoundAgent(self.world, i, edges, self.rounds, **more)
 
     # --- what agents report -----------------------------------------------------------------------
     def _stale(self, message: Message) -> None:
@@ -174,6 +181,8 @@ class SimpyEngine:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
         self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
+        for array, of_links in self.memory.values():
+            array[slice(edges.start, edges.stop) if of_links else agent] = 0
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
 
