@@ -22,6 +22,7 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, newton_direction, prox_box
+from agents.losses.loss import prefixes
 from agents.machinery import compiling
 from agents.machinery.compiling import FAILED, inlined, kernel
 from agents.machinery.formulas import Formulas, LossError
@@ -262,21 +263,21 @@ class Attached:
         proximal: bool = True,
         curved: bool = False,
         counts: Indices | None = None,
-        curvature: Floats | None = None,
     ):
         points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
         given: dict[str, Any] = {"points": points, "targets": y, "offsets": offsets}
         given |= {"steps": gradient_steps, "clip": clip, "norm": norm}
         n, step = len(offsets) - 1, "gradient_steps" if gradient_steps else loss.proximal_step
-        given |= {"counts": np.diff(offsets) if counts is None else counts, "smooth": 0}
+        counts = np.diff(offsets) if counts is None else counts
+        given |= {"counts": counts, "smooth": 0}
         if proximal:
             given |= {"a": np.zeros(n), "b": np.zeros(n), "begun": np.zeros(n, np.int64)}
             given |= {} if gradient_steps else loss.exact(points, y, offsets)
         if curved or gradient_steps:
             given |= {"smooth": int(loss.curvature is not None), "curvature": np.zeros(n)}
             if given["smooth"]:
-                known = loss.curvatures(points, offsets) if curvature is None else curvature
-                given["curvature"] = known
+                for some, X_, _, ends in prefixes(points, y, offsets[:-1], counts):
+                    given["curvature"][some] = loss.curvatures(X_, ends)
         numbers, arrays = _filled(given)
         self._loss, self._functions, self._formulas = loss, _steps(), Formulas(loss)
         self._step, self._proximal = step, proximal

@@ -72,6 +72,8 @@ class Material:
     vectors: Floats | None = None
     #: The user's table of agents, one row each in the order of the names, where there is one.
     about: Table | None = None
+    #: When each point arrives, where a column of the user's says so.
+    times: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class Problem:
     notes: tuple[str, ...] = ()
     #: The user's table of agents, one row each in their order, where there is one.
     about: Table | None = None
+    #: When each point arrives, where a column of the user's says so.
+    times: Floats | None = None
 
     @property
     def n(self) -> int:
@@ -110,6 +114,15 @@ class Problem:
     def D(self) -> Floats:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
+
+    def at(self, counts: NDArray[np.int64], confidence: Floats, solitary: Floats) -> Problem:
+        """The same with the first ``counts`` points of each agent alone, and what follows."""
+        data = self.data
+        place = np.arange(len(data.y)) - np.repeat(data.offsets[:-1], data.sizes)
+        there = place < np.repeat(counts, data.sizes)
+        X = None if data.X is None else data.X[there]
+        now = DataSets(X, data.y[there], offsets_of(counts))
+        return replace(self, data=now, confidence=confidence, solitary=solitary)
 
     def read_only(self) -> Problem:
         """The same for those who only look: its arrays can't be changed, and are not copied."""

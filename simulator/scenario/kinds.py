@@ -68,6 +68,11 @@ class Task(Strict):
         """Are the true models known?"""
         return True
 
+    @property
+    def has_columns(self) -> bool:
+        """Is there a file of points, a column of which may say when each arrives?"""
+        return False
+
     def problems(self) -> Problems:
         """What is wrong with the task's own keys."""
         return []

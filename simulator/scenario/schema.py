@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 from agents.parameters import Positive, Strict, report
 from agents.protocols import protocol_of
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
+from simulator.scenario.changes import Stream
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
@@ -60,6 +61,7 @@ class Scenario(Strict):
     clock: Clock
     network: Network
     compute: Compute
+    stream: Stream | None = None
     availability: OnOff | Traced | None = None
     sites: Sites | None = None
     """Where the agents are."""
@@ -130,6 +132,7 @@ class Scenario(Strict):
 # --- the schema that files are checked against ---------------------------------------------------
 _PER_AGENT = "A factor of the (sending) agent that multiplies the time: what a straggler is."
 _PER_LINK = "A factor of the undirected link that multiplies the time: slowness that stays."
+_GAPS = "The time between two points of an agent."
 _LASTS = "How long a factor lasts, in the mean, until it is drawn anew; null is for ever."
 
 
@@ -168,6 +171,11 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         clock=_key(_block(Clock, rate=_key(own, 1.0)), {}, "When agents wake up."),
         network=_key(network, {}, "What happens to messages."),
         compute=_key(_block(Compute, time=_key(times, zero)), {}, "How long agents compute."),
+        stream=_key(
+            _block(Stream, gaps=_key(stays | None, None, _GAPS)) | None,
+            None,
+            "When points arrive; by default all are there at first.",
+        ),
         availability=_key(
             one_of([on_off, Traced]) | None, None, "When agents are switched on and off."
         ),

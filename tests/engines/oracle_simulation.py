@@ -18,9 +18,9 @@ import numpy as np
 
 from tests.engines.oracle_devices import Devices, draw
 
-#: The order within an instant: agents are switched; then is sent again what that, or the end of a
-#: partition, lets pass; then comes all else, in the order of scheduling.
-SWITCHES, REPEATS, REST = range(3)
+#: The order within an instant: agents are switched; points arrive; then is sent again what that, or
+#: the end of a partition, lets pass; then comes all else, in the order of scheduling.
+SWITCHES, POINTS, REPEATS, REST = range(4)
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Simulation:
 
     def __init__(self, scenario, problem, streams, rule):
         self.scenario, self.network, self.streams = scenario, scenario.network, streams
-        self.rule, self.n, self.p = rule, problem.n, problem.p
+        self.problem, self.rule, self.n, self.p = problem, rule, problem.n, problem.p
         self.W = problem.W.toarray()
         self.N = [[int(j) for j in np.flatnonzero(row)] for row in self.W]
         self.links = [(i, j) for i in range(self.n) for j in self.N[i]]
@@ -242,6 +242,17 @@ class Simulation:
                 self.note("switch", i, what="off")
         for i in range(self.n):
             self.at(self.devices.first_switch[i], self.switch, i, rank=SWITCHES)
+        for time, i in self.problem.arrivals:
+            self.at(time, self.point, i, rank=POINTS)
+
+    def point(self, i):
+        """A point arrives, and is fitted at once; no message follows."""
+        self.problem.arrive(i)
+        self.note("point", i)
+        if self.problem.refits:  # what is forgotten comes back as it is now
+            self.rule.fresh |= {(i, j): self.problem.solitary[i] for j in (i, *self.N[i])}
+        if not self.N[i]:
+            self.rule.Theta[i, i] = self.problem.solitary[i]
 
     def switch(self, i):
         """Agent i goes on or off."""

@@ -12,9 +12,9 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-#: Among the events of one instant: halts come first, then agents are switched on and off, then is
-#: sent again what that lets pass; samples come last.
-FIRST, SWITCHES, REPEATS, LAST = map(EventPriority, (-3, -2, -1, 2))
+#: Among the events of one instant: halts come first, then agents are switched on and off, then
+#: data change, then is sent again what that lets pass; samples come last.
+FIRST, SWITCHES, CHANGES, REPEATS, LAST = map(EventPriority, (-4, -3, -2, -1, 2))
 
 
 class Timeline(simpy.Environment):
