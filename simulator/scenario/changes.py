@@ -22,7 +22,7 @@ class Stream(Strict):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if (self.gaps is None) == (self.column is None):
-            report([("gaps", "a stream needs gaps, the times between points, or a column")])
+            report([("gaps", "give either gaps, the times between points, or a column")])
         if self.column is not None and self.first is not None:
             report([("first", "the column says which points are there at first; leave it out")])
         return self

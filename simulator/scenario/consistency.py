@@ -176,6 +176,8 @@ def _record_problems(scenario: Scenario) -> Problems:
     """Metrics that can't be measured; samples so frequent that they would fill the memory."""
     stop, record = scenario.stop, scenario.record
     asked: list[Metric] = getattr(record, "metrics", [])  # a key where plugins bring some
+    if record.only is not None and stop.metric is not None and stop.metric not in record.only:
+        return [("stop.metric", f"{stop.metric} is not among record.only")]
     wrong = [what for metric in asked for _, what in _of(metric, scenario.task)]
     if wrong:
         return [("record.metrics", what) for what in wrong]

@@ -138,6 +138,8 @@ class Metric(Strict):
     relative: ClassVar[bool] = True
     #: Does it mean anything for the baselines, which have no start and no optimum?
     of_baselines: ClassVar[bool] = True
+    #: May it ask for the optimum of the rule's objective?
+    needs_optimum: ClassVar[bool] = True
     #: Does it mean anything for one agent alone, so that agents.csv has a column of it?
     by_agent: ClassVar[bool] = False
 

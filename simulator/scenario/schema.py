@@ -132,6 +132,7 @@ class Scenario(Strict):
 # --- the schema that files are checked against ---------------------------------------------------
 _PER_AGENT = "A factor of the (sending) agent that multiplies the time: what a straggler is."
 _PER_LINK = "A factor of the undirected link that multiplies the time: slowness that stays."
+_ONLY = "The metrics to measure, where some cost too much; null is all that there are."
 _GAPS = "The time between two points of an agent."
 _LASTS = "How long a factor lasts, in the mean, until it is drawn anew; null is for ever."
 
@@ -159,10 +160,10 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     on = _key(stays, ..., "How long an agent stays on.")
     on_off = _block(OnOff, on=on, off=_key(stays, ..., "How long it stays off."))
     network = _block(Network, latency=_key(latencies, zero), partitions=_key(list[Partition], []))
-    record = Record
+    record = _block(Record, only=_key(list[_words(metrics)] | None, None, _ONLY))  # type: ignore[misc]
     if asked := [metric for metric in kinds.metrics if not metric.always]:
         what = "Metrics to measure as well."
-        record = _block(Record, metrics=_key(list[_nameable(asked)], [], what))  # type: ignore[misc]
+        record = _block(record, "Record", metrics=_key(list[_nameable(asked)], [], what))  # type: ignore[misc]
     model: type[Scenario] = _block(
         Scenario,
         task=_key(one_of([_task(each, loss) for each in kinds.tasks]), ..., "Who has which data."),

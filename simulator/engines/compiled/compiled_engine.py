@@ -182,6 +182,7 @@ class CompiledEngine:
         run["change_count"] = run["arrivals"] = count
         run["next_change"] = arrivals.times[0] if count else math.inf
         run["most_points"], run["by_data"] = arrivals.most, arrivals.by_data
+        assert rule.counts is not None
         self._keep("counts", rule.counts, np.int64, (n,))
         self._keep("fits", arrivals.solitary, float, (count, p))
         self._keep("c", rule.arrays["c"], float, (n,))

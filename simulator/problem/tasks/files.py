@@ -93,7 +93,10 @@ class Files(Task):
         features = self._columns(tables[0], time)
         train, arrivals = tables[0], None
         if time is not None:
-            train.require(time, "stream.column")
+            if time not in train.cells.columns:
+                what = f"{train.path} has no column {time!r}"
+                what = f"{what}; the columns are {listing(list(train.cells.columns))}"
+                raise ScenarioError(f"stream.column: {what}")
             arrivals = train.numbers(time)
         common = names, features, self.target, self.intercept
         sets = [data_sets(train, *common, arrivals)]
