@@ -165,6 +165,8 @@ class Rule:
     starts: ClassVar[tuple[str, ...]] = ("own", "hello", "known", "zero", "normal")
     #: The modes that it has, the default first.
     modes: ClassVar[tuple[str, ...]] = ("async", "sync")
+    #: Does it count on hearing each neighbour once a round, so that ``rounds.slack`` is an error?
+    once_a_round: ClassVar[bool] = False
     #: Does it need a loss without kinks?
     smooth_only: ClassVar[bool] = False
     #: The state: name → declaration.

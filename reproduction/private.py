@@ -69,7 +69,7 @@ def _scenario(dimension: int, budget: float | None, seed: int) -> Scenario:
     algorithm: dict[str, Any] = {"kind": "cd", "mu": MU, "ridge": 1.0, "start": "zero"}
     if budget is not None:
         hidden = {"epsilon": budget, "delta": DELTA, "updates": UPDATES, "clip": 1.0}
-        algorithm["privacy"] = hidden
+        algorithm["privacy"] = {**hidden, "after": "keep"}  # theirs: who has spent all stays put
     length = 30.0 if budget is None else 4.0 * UPDATES + 20.0
     task = {
         "kind": "linear_classification",

@@ -75,6 +75,11 @@ def inlined(function: Callable[..., Any]) -> Any:
     return _internal(function, forceinline=True, **_OURS)
 
 
+def inlined_of_others(function: Callable[..., Any]) -> Any:
+    """The same of a plugin's: what it gets wrong is noticed."""
+    return _internal(function, forceinline=True, **_OTHERS)
+
+
 def _internal(function: Callable[..., Any], **options: Any) -> Any:
     """Compile it once for all whole numbers, not once more for each constant that it is given."""
     dispatcher: Any = njit(**options, **_FROM_COMPILED_CODE_ONLY)(function)
@@ -326,7 +331,7 @@ def bound_for(
     ``swap`` says what takes the place of which; what it does not name is made anew, and added.
     """
     names = {}
-    for name in _names_in(function.__code__):
+    for name in names_in(function.__code__):
         thing = function.__globals__.get(name)
         if isinstance(thing, FunctionType):
             if thing not in swap:
@@ -335,9 +340,10 @@ def bound_for(
     return bind(function, label, **names)
 
 
-def _names_in(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
+    """The global names, and those of attributes, that code mentions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names_in, inner))
+    return set(code.co_names).union(*map(names_in, inner))
 
 
 class CompilationError(CodeError):

@@ -86,8 +86,7 @@ def trace_command(result: Path, out: Path | None, begin: float | None, end: floa
     Example:
       python -m simulator trace results/moons-1a2b3c4d --until 5
     """
-    from simulator.runs.story import Recorded
-    from simulator.runs.timeline import write_timeline
+    from simulator.runs.story import Recorded, write_timeline
 
     window = _window(begin, end)
     place = result / "trace.json" if out is None else out

@@ -29,6 +29,7 @@ from simulator.theory.metrics import METRICS
 _HEADINGS = {
     "time_to_target": "time to target (s)",
     "communications_to_target": "communications to target",
+    "bytes_to_target": "bytes to target",
     "communications": "communications",
     "bytes": "bytes",
     "l2_error": "final L2 error",
@@ -162,7 +163,10 @@ def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     keys = [name for name in frontier.axes if name not in ("knob", "value")] + ["given"]
     rows = [row for _, row in points.iterrows()]
     columns = [
-        Column("value" if name == "given" else name, [str(row[name]) for row in rows])
+        Column(
+            "value" if name == "given" else name,
+            [_as_given(frontier, name, row[name]) for row in rows],
+        )
         for name in keys
     ]
     columns += [
@@ -175,7 +179,8 @@ def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
-    console.print("geometric means (95 % intervals) over seeds; ≥: some did not get there")
+    means = "geometric means (95 % intervals) over seeds; ≥: some did not get there"
+    _print_means(console, points, means)
     _close(console, frontier, computed)
 
 
@@ -198,7 +203,7 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     costs = [name for name in _HEADINGS if name not in METRICS]
     known = [*costs, *(name for name in _HEADINGS if name in sweep.metrics), *more]
     names = [name for name in known if name in summary and summary[name].notna().any()]
-    names = [name for name in names if not (timed and name == "communications")]
+    names = [name for name in names if not (timed and name in ("communications", "bytes"))]
     columns += [
         Column(_HEADINGS.get(name, f"final {name}"), [_cell(row, name) for row in rows])
         for name in names
@@ -206,14 +211,17 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
-    if (summary["runs"] - summary["failed"]).max() < FEWEST:
-        console.print(f"no intervals: they need {FEWEST} runs each at least (--seeds)")
-    elif timed:
-        console.print("means (95 % intervals) over seeds; of costs to target geometric ones")
-    else:
-        console.print("means (95 % intervals) over seeds")
+    costs_too = "; of costs to target geometric ones" if timed else ""
+    _print_means(console, summary, f"means (95 % intervals) over seeds{costs_too}")
     if len(summary) > _MOST_ROWS:
         console.print(f"… and {len(summary) - _MOST_ROWS} more in summary.csv")
+
+
+def _print_means(console: Console, table: pd.DataFrame, text: str) -> None:
+    """What the table shows, if runs are enough for intervals."""
+    enough = (table["runs"] - table["failed"]).max() >= FEWEST
+    lacking = f"no intervals: they need {FEWEST} runs each at least (--seeds)"
+    console.print(text if enough else lacking)
 
 
 def _runs(row: pd.Series[Any]) -> str:

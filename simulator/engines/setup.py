@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
-from agents.protocol import Protocol
+from agents.protocol import ALL, Protocol
 from agents.protocols import protocol_of
 from agents.rule import Rule, Start
 from agents.running import Fresh, RunningRule
@@ -24,8 +24,8 @@ from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.geography import Column
 from simulator.scenario.laws import Law
-from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
@@ -72,6 +72,17 @@ class Setup:
     sites: NDArray[np.int64] | None = None
 
     @property
+    def most_links(self) -> int:
+        """The most links that an agent has."""
+        return int(np.diff(self.first).max())
+
+    @property
+    def most_sends(self) -> int:
+        """The most messages that one event sends."""
+        most = self.protocol.most_sends
+        return self.most_links if most == ALL else most
+
+    @property
     def protocol(self) -> type[Protocol]:
         """The protocol that the scenario chooses of the rule's."""
         return protocol_of(self.rule, self.scenario.algorithm.protocol)
@@ -80,6 +91,24 @@ class Setup:
     def peers(self) -> str:
         """Whom a tick is about: uniform, weighted, turn or all."""
         return self.scenario.peers
+
+    @property
+    def near(self) -> bool:
+        """Does everybody go through rounds by itself, and wait for its neighbours only?"""
+        scenario = self.scenario
+        return scenario.algorithm.mode == "sync" and scenario.rounds.barrier == "neighbours"
+
+    @property
+    def loose(self) -> bool:
+        """May an agent go on without its neighbours' messages of its very round?"""
+        return self.near and self.scenario.rounds.loose
+
+    @property
+    def needed(self) -> NDArray[np.int64]:
+        """For how many messages each agent (n) waits in a round."""
+        share = self.scenario.rounds.share
+        counts = [math.ceil(share * count) for count in np.diff(self.first).tolist()]
+        return np.array(counts, dtype=np.int64)
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -99,6 +128,16 @@ class Setup:
     def links_of(self, i: int) -> range:
         """The edges that lead away from agent i."""
         return range(int(self.first[i]), int(self.first[i + 1]))
+
+    def memory(self) -> dict[str, tuple[NDArray[Any], bool]]:
+        """The protocol's own arrays before the first event, and whether links have them."""
+        n, p, links = self.problem.n, self.problem.p, len(self.neighbour)
+        found: dict[str, tuple[NDArray[Any], bool]] = {}
+        for name, array in self.protocol.arrays.items():
+            first = n if array.over == "agents" else links
+            shape = first, *(p if axis == "p" else int(axis) for axis in array.shape)
+            found[name] = np.zeros(shape, array.dtype), array.over == "links"
+        return found
 
     def start(self) -> Start:
         """What the rule starts from."""
@@ -142,6 +181,15 @@ class Setup:
         )
 
 
+def progress(late: int, done: NDArray[np.int64]) -> dict[str, float]:
+    """What a sample says of rounds that agents go through by themselves.
+
+    ``late`` is how many messages came after their round; ``done`` how many rounds each has done.
+    """
+    least, mean, most = int(done.min()), float(done.mean()), int(done.max())
+    return {"late": late, "round_least": least, "round_mean": mean, "round_most": most}
+
+
 def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[Rule]) -> Setup:
     """Draw the devices' fixed properties and the first models.
 
@@ -172,6 +220,9 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         if arrivals is None
         else problem_at_first(problem, arrivals, getattr(scenario.task, "ridge", 0.0))
     )
+    if first.undetermined and scenario.algorithm.starts_from_mp:
+        what = "a connected part of the graph has no data at time 0, so that nothing determines"
+        raise ScenarioError(f"algorithm.start: {what} where mp starts; use another, or more data")
     models, copies = first_models(scenario, first, streams.data)
     W = problem.W
     setup = Setup(

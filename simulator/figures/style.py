@@ -77,6 +77,9 @@ _WORDS = {
     "network.latency.sigma": "tail of the delays, σ of their logarithm",
     "network.latency.per_link.sigma": "spread of the links' delays, σ of their logarithm",
     "network.retransmit_after": "sent again after",
+    "rounds.deadline": "deadline of a round",
+    "rounds.enough": "share of neighbours waited for",
+    "rounds.slack": "rounds that a neighbour may be behind",
     "task.agents": "number of agents",
     "task.dimension": "dimension of the models",
 }

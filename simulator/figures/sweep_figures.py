@@ -35,6 +35,7 @@ _MOST_LINES = 8
 _COSTS = {
     "time_to_target": "time to target (s)",
     "communications_to_target": "communications to target",
+    "bytes_to_target": "bytes to target",
 }
 #: A cell of a map that is not decided.
 UNDECIDED = "#E6E6E6"

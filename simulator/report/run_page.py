@@ -37,7 +37,7 @@ from simulator.report.run_data import (
 from simulator.runs.result import Result
 from simulator.scenario.files import scenario_values
 from simulator.scenario.laws import Constant
-from simulator.scenario.network import RateDrop
+from simulator.scenario.network import RateDrop, Rounds
 from simulator.scenario.schema import Scenario
 
 #: Numbers of a colouring, and links, at most: more make a page slow.
@@ -151,6 +151,18 @@ def _who(result: Result) -> str:
     )
 
 
+def _waiting(rounds: Rounds) -> str:
+    """For what agents wait."""
+    if rounds.barrier == "all":
+        return " with a barrier"
+    if rounds.slack:
+        most = count(rounds.slack, "round")
+        return f" of its own for each agent, whose neighbours may be {most} behind"
+    words = "all its neighbours" if rounds.share == 1 else f"{rounds.enough} of its neighbours"
+    end = "" if rounds.deadline is None else f", or {seconds(rounds.deadline)},"
+    return f" of its own for each agent, which waits for {words}{end}"
+
+
 #: Whom an agent contacts.
 _PEERS = {
     "uniform": "a neighbour",
@@ -166,7 +178,7 @@ def _how(scenario: Scenario) -> str:
     if algorithm.rule is None:
         return f"The algorithm is {name}: nobody sends anything."
     if algorithm.mode == "sync":
-        return f"The algorithm is {name}, in synchronous rounds with a barrier."
+        return f"The algorithm is {name}, in synchronous rounds{_waiting(scenario.rounds)}."
     rate = law_words(scenario.clock.rate, "")
     times = {"1": "once"}.get(rate, f"{rate} times")
     when = "at random" if scenario.clock.ticks == "poisson" else "regularly"

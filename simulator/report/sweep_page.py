@@ -156,7 +156,7 @@ def _measures(frames: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     summary = frames["summary"]
     named = [name for name in map(str, summary) if f"{name}_low" in summary]
     named = [name for name in named if summary[name].notna().any()]
-    costs = ("time_to_target", "communications_to_target")
+    costs = ("time_to_target", "communications_to_target", "bytes_to_target")
     found = [("summary", name, label_of(name)) for name in by_importance(named, costs)]
     if "speedup" in frames:
         found = [("speedup", name, text) for name, text in _RATIOS.items()] + found

@@ -25,7 +25,9 @@ from agents.losses.loss import Loss
 from agents.machinery import code_cache, discovery
 from agents.machinery.code_errors import RAISED, frames_in, place_of, told
 from agents.parameters import TradeOff
-from agents.rule import AVERAGE, PROTOCOLS, Array, Rule
+from agents.protocol import Protocol
+from agents.protocols import PROTOCOLS, protocol_of, protocols_of
+from agents.rule import Array, Rule
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -46,6 +48,7 @@ BUILT_IN = Kinds(
     losses=tuple(LOSSES.values()),
     laws=tuple(LAWS.values()),
     metrics=tuple(METRICS.values()),
+    protocols=tuple(PROTOCOLS.values()),
 )
 #: How a plugin may be given: a file, a module (or its name), or a class.
 Reference = str | Path | ModuleType | type
@@ -273,10 +276,13 @@ def _check_declared(thing: type, place: str) -> None:
     """Raise SimulatorError for what a class says of itself and can't be; ``place`` names it."""
     if issubclass(thing, Rule):
         _check_words(thing, place)
+        _check_protocols(thing, place)
         _check_rule(thing, place)
         _check_names(thing, place)
         for name, array in thing.arrays.items():
             _check_array(array, f"{place}.{name}")
+    if issubclass(thing, Protocol):
+        _check_protocol(thing, place)
     if issubclass(thing, Loss):
         _check_loss(thing, place)
     if issubclass(thing, Task) and not (hasattr(thing, "loss") or "loss" in thing.model_fields):
@@ -287,14 +293,9 @@ def _check_declared(thing: type, place: str) -> None:
 def _check_words(rule: type[Rule], place: str) -> None:
     """What is chosen of a few words: one, or some of them."""
     objectives = (None, *OBJECTIVES, "consensus")
-    for name, allowed in (("protocol", PROTOCOLS), ("objective", objectives)):
-        if getattr(rule, name) not in allowed:
-            raise _not_allowed(f"{place}.{name}", getattr(rule, name), allowed)
-    for name, allowed in (
-        ("protocols", PROTOCOLS),
-        ("modes", Rule.modes),
-        ("starts", _STARTS),
-    ):
+    if rule.objective not in objectives:
+        raise _not_allowed(f"{place}.objective", rule.objective, objectives)
+    for name, allowed in (("modes", Rule.modes), ("starts", _STARTS)):
         words: Any = getattr(rule, name)
         if not (isinstance(words, tuple) and words and all(word in allowed for word in words)):
             raise _not_allowed(f"{place}.{name}", words, allowed, "a tuple of some of ")
@@ -304,12 +305,37 @@ def _not_allowed(place: str, got: Any, allowed: Iterable[Any], how: str = "") ->
     return SimulatorError(f"{place} is {got!r}; allowed: {how}{', '.join(map(repr, allowed))}")
 
 
+def _check_protocols(rule: type[Rule], place: str) -> None:
+    """The protocols that a rule names: kinds of ours, or classes of anybody's."""
+    named: Any = rule.protocols
+    if not (isinstance(named, tuple) and named):
+        raise SimulatorError(f"{place}.protocols is {named!r}; it must be a tuple of some")
+    for each in named:
+        if isinstance(each, type) and issubclass(each, Protocol):
+            _check_protocol(each, f"{place}: {each.__name__}")
+        elif each not in PROTOCOLS:
+            allowed = f"{', '.join(map(repr, PROTOCOLS))}, or a class of Protocol"
+            raise SimulatorError(f"{place}.protocol is {each!r}; allowed: {allowed}")
+    if len(protocols_of(rule)) < len(named):
+        raise SimulatorError(f"{place}.protocols: two of them have the same kind")
+
+
+def _check_protocol(protocol: type[Protocol], place: str) -> None:
+    if code_cache.is_ours(protocol):
+        return
+    from simulator.runs.plugin_protocols import check_protocol  # Numba, which few need
+
+    check_protocol(protocol, place)
+    for name, array in protocol.arrays.items():
+        _check_array(array, f"{place}.{name}")
+
+
 def _check_rule(rule: type[Rule], place: str) -> None:
     missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
     if missing:
         raise SimulatorError(f"{place} must implement {', '.join(missing)}")
-    if AVERAGE in rule.protocols and "sync" in rule.modes:
-        what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
+    if protocol_of(rule).rounds is None and "sync" in rule.modes:
+        what = f"{protocol_of(rule).kind!r} has no rounds; modes must be ('async',)"
         raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
     if rule.objective in OBJECTIVES and not issubclass(rule.Parameters, TradeOff):
         what = "the class Parameters must derive from TradeOff or Collaborative"

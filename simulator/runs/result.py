@@ -102,7 +102,7 @@ def finish(
         names = [name for name, value in left_out.items() if math.isnan(value) == undefined]
         if names:
             metrics.notes += (f"{what}, and left out: {', '.join(names)}",)
-    counts = COUNTS
+    counts = [*COUNTS, *(["late"] if "late" in last else [])]
     summary: dict[str, Any] = {
         "name": scenario.name,
         "algorithm": scenario.algorithm.kind,

@@ -294,7 +294,8 @@ def sample(engine: Engine, metrics: View, setup: Setup) -> Row:
                 if metric is not None and metric.of_baselines:
                     moved[f"{kind}_{name}"] = value
     staleness = engine.now - float(engine.sent_at.mean())
-    return {**row, **metrics.measure(engine.models), "staleness": staleness, **moved}
+    measured = metrics.measure(engine.models)
+    return {**row, **measured, "staleness": staleness, **engine.progress(), **moved}
 
 
 def _share_done(scenario: Scenario, row: Row) -> float:

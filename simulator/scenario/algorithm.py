@@ -94,7 +94,7 @@ class Exchanges(Algorithm):
     """What every rule has whose agents talk to one another."""
 
     mode: Literal["async", "sync"] = "async"
-    """async: gossip; sync: rounds with a global barrier."""
+    """async: gossip; sync: rounds, whose barrier ``rounds`` describes."""
 
     @model_validator(mode="after")
     def _protocol_fits(self) -> Self:

@@ -9,9 +9,9 @@ from agents.machinery.code_errors import failed
 from agents.protocols import protocol_of, protocols_of
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
+from simulator.scenario.geography import BySite
 from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
 from simulator.scenario.network import Traced
-from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -125,9 +125,10 @@ def _round_problems(scenario: Scenario) -> Problems:
     network, algorithm = scenario.network, scenario.algorithm
     if algorithm.mode != "sync":
         return []
-    problems = []
+    problems = _wait_problems(scenario)
     least, most = network.drop.extremes
-    if least == 1:
+    ends = scenario.rounds.deadline is not None
+    if least == 1 and not ends:
         what = "every message is lost, so a synchronous round never ends; must be less than 1"
         problems.append(("network.drop", what))
     parts = (network.latency.rare_value, scenario.compute.time.rare_value)
@@ -143,10 +144,28 @@ def _round_problems(scenario: Scenario) -> Problems:
         "partitions needs a time": network.partitions,
     }
     for needed, given in losing.items():
-        if given and math.isinf(network.timer):
+        if given and math.isinf(network.timer) and not ends:
             what = f"what is lost must be sent again, or a round never ends: {needed}"
             problems.append(("network.retransmit_after", what))
     return problems
+
+
+def _wait_problems(scenario: Scenario) -> Problems:
+    """Rules that can't do without what a way of waiting leaves out."""
+    rule, rounds = scenario.algorithm.rule, scenario.rounds
+    assert rule is not None
+    given = [key for key in ("slack", "enough", "deadline") if getattr(rounds, key)]
+    exact = protocol_of(rule).rounds
+    if exact is not None and exact.solves_first:
+        what = f"{rule.kind} needs both ends of one round; it has barrier: neighbours alone"
+        return [(f"rounds.{key}", what) for key in given]
+    if rounds.slack and rule.once_a_round:
+        what = f"{rule.kind} takes each message in once, in its round, and has no slack"
+        return [("rounds.slack", what)]
+    if rounds.slack and scenario.compute.time.rare_value == 0:
+        what = "without computing time so many rounds happen at once; give compute.time"
+        return [("rounds.slack", what)]
+    return []
 
 
 def _place_problems(scenario: Scenario) -> Problems:

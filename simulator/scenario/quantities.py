@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,21 +14,28 @@ from agents.parameters import sane
 
 _TIME = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BANDWIDTH = {"B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9}
+_SPEED = {"km/s": 1.0, "m/s": 1e-3}
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
 _QUANTITY = re.compile(rf"([-+]?{_NUMBER})\s*([^\s0-9.]\S*)")
 
 
+def in_seconds(text: str) -> float:
+    """The seconds of a time, a number or one with a unit; ValueError for any other text."""
+    try:
+        return float(text)
+    except ValueError:
+        return _parsed(text, _TIME, "50 ms")
+
+
 def in_base_unit(text: str) -> float | None:
     """The seconds of a time, or the bytes per second of a bandwidth; None for any other text."""
-    for units, example in ((_TIME, "50 ms"), (_BANDWIDTH, "1 MB/s")):
-        try:
-            return _parse(text, units, example)
-        except ValueError:
-            continue
+    for units in (_TIME, _BANDWIDTH):
+        with suppress(ValueError):
+            return _parsed(text, units, "")
     return None
 
 
-def _parse(text: str, units: dict[str, float], example: str) -> float:
+def _parsed(text: str, units: dict[str, float], example: str) -> float:
     # The micro sign and the Greek letter look the same and should mean the same.
     match = _QUANTITY.fullmatch(text.strip().replace("\u03bc", "\u00b5"))
     if match is None or match[2] not in units:
@@ -42,41 +50,24 @@ def _parse(text: str, units: dict[str, float], example: str) -> float:
     return number
 
 
-def _with_unit(units: dict[str, float], example: str) -> BeforeValidator:
+def _with(units: dict[str, float], example: str, least: str = "exclusiveMinimum") -> list[Any]:
+    """A number above 0, or one from it, that may be given with a unit: what is said of a float."""
+
     def parse(value: Any) -> Any:
-        return _parse(value, units, example) if isinstance(value, str) else value
+        return _parsed(value, units, example) if isinstance(value, str) else value
 
-    return BeforeValidator(parse)
-
-
-def _schema(units: dict[str, float], example: str, low: dict[str, float]) -> WithJsonSchema:
     names = "|".join(units).replace("\u00b5", "[\u00b5\u03bc]")
     pattern = rf"^\s*\+?{_NUMBER}\s*({names})\s*$"
     text = {"type": "string", "pattern": pattern, "examples": [example]}
-    return WithJsonSchema({"anyOf": [{"type": "number", **low}, text]})
+    schema = {"anyOf": [{"type": "number", least: 0}, text]}
+    bound = Field(ge=0) if least == "minimum" else Field(gt=0)
+    return [BeforeValidator(parse), bound, sane, WithJsonSchema(schema)]
 
 
-_seconds = _with_unit(_TIME, "50 ms")
-Seconds = Annotated[float, _seconds, Field(ge=0), sane, _schema(_TIME, "50 ms", {"minimum": 0})]
-PositiveSeconds = Annotated[
-    float, _seconds, Field(gt=0), sane, _schema(_TIME, "50 ms", {"exclusiveMinimum": 0})
-]
-BytesPerSecond = Annotated[
-    float,
-    _with_unit(_BANDWIDTH, "1 MB/s"),
-    Field(gt=0),
-    sane,
-    _schema(_BANDWIDTH, "1 MB/s", {"exclusiveMinimum": 0}),
-]
-
-_SPEED = {"km/s": 1.0, "m/s": 1e-3}
-KilometresPerSecond = Annotated[
-    float,
-    _with_unit(_SPEED, "200000 km/s"),
-    Field(gt=0),
-    sane,
-    _schema(_SPEED, "200000 km/s", {"exclusiveMinimum": 0}),
-]
+Seconds = Annotated[float, *_with(_TIME, "50 ms", "minimum")]
+PositiveSeconds = Annotated[float, *_with(_TIME, "50 ms")]
+BytesPerSecond = Annotated[float, *_with(_BANDWIDTH, "1 MB/s")]
+KilometresPerSecond = Annotated[float, *_with(_SPEED, "200000 km/s")]
 
 
 def _input_file(value: Any, info: ValidationInfo) -> Path:

@@ -21,10 +21,18 @@ from agents.protocols import protocol_of
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
 from simulator.scenario.changes import Stream
 from simulator.scenario.consistency import problems_of
+from simulator.scenario.geography import ByDistance, BySite, Column, Sites
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
-from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
-from simulator.scenario.places import ByDistance, BySite, Column, Sites
+from simulator.scenario.network import (
+    Clock,
+    Compute,
+    Network,
+    OnOff,
+    Partition,
+    Rounds,
+    Traced,
+)
 from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,
@@ -60,6 +68,8 @@ class Scenario(Strict):
     algorithm: Algorithm
     clock: Clock
     network: Network
+    rounds: Rounds = Rounds()
+    """For whom agents wait in synchronous rounds."""
     compute: Compute
     stream: Stream | None = None
     availability: OnOff | Traced | None = None

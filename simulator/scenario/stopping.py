@@ -59,6 +59,21 @@ Level = Annotated[
 ]
 
 
+def read_share(value: Any) -> str:
+    """A percentage above 0 in one spelling."""
+    share = read_level(value) if isinstance(value, str) else None
+    if isinstance(share, str) and percentage(share) > 0:
+        return share
+    raise ValueError("must be a percentage above 0% and up to 100%, like 80%")
+
+
+Percentage = Annotated[
+    str,
+    PlainValidator(read_share),
+    WithJsonSchema({"type": "string", "pattern": rf"^\s*{_PERCENTAGE}\s*$", "examples": ["80%"]}),
+]
+
+
 class Stop(Strict):
     """The run ends at whichever comes first."""
 

@@ -178,7 +178,9 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
             bound = "="
         bound = bound if done[first] and done[second] else "failed"
         for cost in COSTS:
-            one, two = (float(entering[cost].iloc[which]) for which in (first, second))
+            one, two = (
+                float(entering[f"{cost}_to_target"].iloc[which]) for which in (first, second)
+            )
             quotient = _quotient(two, one) if bound in ("=", "≥", "≤") else np.nan
             row |= {f"{cost}_first": one, f"{cost}_second": two, RATIOS[cost]: quotient}
         rows.append({**row, "bound": bound})

@@ -24,6 +24,7 @@ from simulator.sweeps.plan import (
     combinations,
     load_cell,
     refuse_duplicates,
+    refuse_unlike,
     with_seeds,
 )
 from simulator.sweeps.request import (
@@ -37,7 +38,14 @@ from simulator.sweeps.request import (
     wrong_values,
 )
 from simulator.sweeps.sweep import Computed
-from simulator.sweeps.tables import censored, geometric_mean, mean_interval, runs_table, to_target
+from simulator.sweeps.tables import (
+    FEWEST,
+    censored,
+    geometric_mean,
+    mean_interval,
+    runs_table,
+    to_target,
+)
 
 #: Tuning takes so many seeds, the first of them so far from the scenario's own.
 HELD_OUT_SEEDS, HELD_OUT_FROM = 10, 10**6
@@ -91,6 +99,8 @@ def plan_knobs(request: Request, knobs: Knobs, plugins: Given, held_out: bool) -
         if len(errors) == len(values):
             raise errors[0]
     refuse_duplicates(runs)
+    sides = len(request.vary[1])
+    refuse_unlike(request, target, ((of_cell[r.combination] // sides, r.scenario) for r in runs))
     if held_out:
         listed = [scenario_seed(runs) + HELD_OUT_FROM + extra for extra in range(HELD_OUT_SEEDS)]
     every = [seeded for run in runs for seeded in with_seeds(run, request.seeds, listed)]
@@ -144,14 +154,14 @@ def points_table(knobs: KnobPlan, runs: pd.DataFrame) -> pd.DataFrame:
         total = int(((numbers == number) & counts).sum())
         row |= {"runs": total, "failed": total - int(here.sum()), "censored": int(late[here].sum())}
         for cost in COSTS:
-            mean, low, high = geometric_mean(entering[cost].to_numpy()[here])
+            mean, low, high = geometric_mean(entering[f"{cost}_to_target"].to_numpy()[here])
             row |= {cost: mean, f"{cost}_low": low, f"{cost}_high": high}
         rows.append(row)
     table = pd.DataFrame(rows)
     shared = [key for key in knobs.plan.axes if key not in (knobs.side, "knob", "value")]
     groups = table.groupby(shared, sort=False).indices.values() if shared else [table.index]
     for cost in COSTS:
-        logs = np.log(entering[cost].where(done).to_numpy())
+        logs = np.log(entering[f"{cost}_to_target"].where(done).to_numpy())
         for group in groups:
             costs = np.stack([logs[numbers == number] for number in group])
             paired = np.exp(paired_interval(costs))
@@ -166,7 +176,7 @@ def paired_interval(values: Floats) -> tuple[Floats, Floats]:
     variance (Cousineau 2005, Morey 2008); seeds that some point lacks are left out.
     """
     whole = values[:, np.isfinite(values).all(axis=0)]
-    if whole.shape[1] < 2:
+    if whole.shape[1] < FEWEST:
         unknown = np.full(len(values), np.nan)
         return unknown, unknown
     if len(whole) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from simulator.sweeps.request import (
     Request,
     TargetLevel,
     filled_in,
+    from_one,
     label,
     read_request,
     wrong_values,
@@ -98,7 +99,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     What sides have chosen (``request.chosen``) is in it; tuning itself is planned by ``knobs``.
     """
     schema = schema_for(load_plugins(plugins))
-    if request.runs > request.max_runs:
+    if request.runs > from_one("max_runs", request.max_runs):
         raise ScenarioError(
             f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
@@ -115,9 +116,8 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     if wrong:
         raise ScenarioError("\n".join(wrong))
     if request.vary is not None and target is not None:
-        _refuse_other_optima(request, target, loaded)
-        if target.relative:
-            _refuse_other_levels(request, loaded)
+        sides = len(request.vary[1])
+        refuse_unlike(request, target, ((n // sides, each) for n, each in enumerate(loaded)))
     runs = [
         PlannedRun(number, {key: cell.values[key] for key in axes}, scenario, more)
         for number, (cell, scenario, more) in enumerate(zip(cells, loaded, tuned, strict=True))
@@ -268,19 +268,26 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Scenario]) -> None:
-    """What is measured from the optimum compares only sides that have the same one."""
+def refuse_unlike(
+    request: Request, target: TargetLevel, grouped: Iterable[tuple[int, Scenario]]
+) -> None:
+    """A target is the same for all of a group: one optimum, and for a percentage one start."""
     assert request.vary is not None
-    key, values = request.vary
-    absolute = absolute_metrics(loaded[0])
-    if target.metric in absolute:
-        return
-    for number, scenario in enumerate(loaded):
-        if optimum_of(loaded[number - number % len(values)]) != optimum_of(scenario):
+    firsts: dict[int, Scenario] = {}
+    for group, scenario in grouped:
+        first = firsts.setdefault(group, scenario)
+        place = f"--target {request.target}: the sides of --vary {request.vary[0]}"
+        absolute = absolute_metrics(first)
+        if target.metric not in absolute and optimum_of(first) != optimum_of(scenario):
             raise ScenarioError(
-                f"--target {request.target}: the sides of --vary {key} have different optima, so "
-                f"that {target.metric} measures different things; allowed: "
-                f"{', '.join(absolute)}, like --target l2_error=0.1, or --target none"
+                f"{place} have different optima, so that {target.metric} measures different "
+                f"things; allowed: {', '.join(absolute)}, like --target l2_error=0.1, or "
+                "--target none"
+            )
+        if target.relative and _start(first) != _start(scenario):
+            raise ScenarioError(
+                f"{place} begin at different models, so that the same percentage is not the same "
+                "level; give a number, like l2_error=0.1"
             )
 
 
@@ -306,18 +313,6 @@ def optimum_of(scenario: Scenario) -> tuple[Any, ...]:
     confidence = getattr(algorithm, "confidence", "data") if objective == "mp" else None
     own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", 0.0), confidence)
     return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
-
-
-def _refuse_other_levels(request: Request, loaded: list[Scenario]) -> None:
-    """A percentage is one of a run's own start, so the sides of a pair must begin alike."""
-    assert request.vary is not None
-    for number, scenario in enumerate(loaded):
-        if _start(loaded[number - number % len(request.vary[1])]) != _start(scenario):
-            raise ScenarioError(
-                f"--target {request.target}: the sides of --vary {request.vary[0]} begin at "
-                "different models, so that the same percentage is not the same level; give a "
-                "number, like l2_error=0.1"
-            )
 
 
 def _start(scenario: Scenario) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -252,17 +253,24 @@ def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
         raise ScenarioError(f"--set {key}: {error}") from None
 
 
+def from_one(name: str, number: Any) -> int:
+    """A whole number from 1."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+        raise ScenarioError(f"{name}: must be a whole number from 1 (got {shown(number)})")
+    return int(number)
+
+
 def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
     """``{side: {key: values}}`` as knobs."""
     try:
-        return {
-            str(side): (key, plain_values(key, values))
-            for side, block in given.items()
-            for key, values in block.items()
-        }
-    except AttributeError:
+        found = {}
+        for side, block in given.items():
+            ((key, values),) = block.items()
+            found[str(side)] = (key, plain_values(key, values))
+        return found
+    except (AttributeError, ValueError):
         raise ScenarioError(
-            "tune, knobs: must be a key with values for each side, like "
+            "tune, knobs: must be one key with values for each side, like "
             f"{{'sync': {{'network.retransmit_after': ['1 s', 'never']}}}} (got {shown(given)})"
         ) from None
 

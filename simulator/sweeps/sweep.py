@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from simulator.store.store import (
 from simulator.store.whole_files import describe, hash_of, replacing
 from simulator.sweeps.jobs import require_travel, tied_here
 from simulator.sweeps.plan import Plan, common_metrics
-from simulator.sweeps.request import Request, as_file, label, read_request
+from simulator.sweeps.request import Request, as_file, from_one, label, read_request
 from simulator.sweeps.tables import curves_table, metric_kinds, runs_table, summary_table
 from simulator.sweeps.work import Progress, Run, complete, unfinished
 from simulator.sweeps.workers import crew_for
@@ -93,19 +92,12 @@ def requested(
     """
     request = read_request(file).with_settings(settings).with_defaults()
     if seeds is not None:
-        request = replace(request, seeds=_from_one("seeds", seeds))
+        request = replace(request, seeds=from_one("seeds", seeds))
     if target is not None and not isinstance(target, str):
         raise SimulatorError(
             f"target: must be text like 'distance=1%', or 'none' (got {shown(target)})"
         )
     return request if target is None else replace(request, target=target)
-
-
-def _from_one(name: str, number: Any) -> int:
-    """A whole number from 1."""
-    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-        raise SimulatorError(f"{name}: must be a whole number from 1 (got {shown(number)})")
-    return int(number)
 
 
 def compute(
@@ -121,7 +113,7 @@ def compute(
 
     Combinations that differ only in keys without effect share a run (``plan.effective``).
     """
-    jobs = None if jobs is None else _from_one("jobs", jobs)
+    jobs = None if jobs is None else from_one("jobs", jobs)
     if tied_here(
         plan.runs[0].scenario
     ):  # what the code of such a plugin refers to is in no hash: nothing is reused

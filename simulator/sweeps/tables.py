@@ -142,6 +142,14 @@ def tuned_column(plan: Plan) -> list[str]:
     return ["tuned"] if any(run.tuned for run in plan.runs) else []
 
 
+#: What a target costs, and what a run that did not get there has spent of it.
+_ENDS = {
+    "time_to_target": "simulated_time",
+    "communications_to_target": "communications",
+    "bytes_to_target": "bytes",
+}
+
+
 def censored(runs: pd.DataFrame) -> pd.Series[bool]:
     """Which finished runs had a target and did not reach it."""
     return (runs["status"] == "done") & runs["target"].notna() & runs["time_to_target"].isna()
@@ -152,33 +160,23 @@ def never(runs: pd.DataFrame) -> pd.Series[bool]:
     return censored(runs) & (runs["simulated_time"] == 0) & (runs["communications"] == 0)
 
 
-def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
-    """Time and communications to target, where a censored run enters with its end.
+def to_target(runs: pd.DataFrame) -> pd.DataFrame:
+    """Time, communications and bytes to target, where a censored run enters with its end.
 
-    One that would never reach it has infinity.
+    One that would never reach it has infinity.  A run ends where it reaches its target, so its
+    bytes are those to the target.
     """
     has_target, hopeless = runs["target"].notna(), never(runs)
-    ends = {"time_to_target": "simulated_time", "communications_to_target": "communications"}
     return pd.DataFrame(
         {
-            name: runs[name]
+            name: runs.get(name, runs[end])
             .astype("float64")
-            .where(runs[name].notna(), runs[end])
+            .fillna(runs[end].astype("float64"))
             .mask(hopeless, np.inf)
             .where(has_target)
-            for name, end in ends.items()
+            for name, end in _ENDS.items()
         }
     ).astype("float64")
-
-
-def to_target(runs: pd.DataFrame) -> pd.DataFrame:
-    """What the target costs in time, communications and bytes; as in ``times_or_limits``.
-
-    A run ends where it reaches its target, so its bytes are those to the target.
-    """
-    table = times_or_limits(runs).set_axis(["time", "communications"], axis=1)
-    sent = runs["bytes"].astype("float64").mask(never(runs), np.inf)
-    return table.assign(bytes=sent.where(runs["target"].notna()))
 
 
 def limit_notes(plan: Plan, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -206,10 +204,10 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over seeds of each combination.
 
     Failed runs are counted and left out.  A run that did not reach its target counts as censored
-    and enters the time to target with its end: the mean is then a lower bound.  Of times and
-    communications to target the means are geometric, of what runs ended with arithmetic.
+    and enters the costs to target with its end: the mean is then a lower bound.  Of times,
+    communications and bytes to target the means are geometric, of what runs ended with arithmetic.
     """
-    late, entering = censored(runs), times_or_limits(runs)
+    late, entering = censored(runs), to_target(runs)
     metrics = [name for name in metric_kinds(plan) if name in runs]
     measures = ["communications", "bytes", "simulated_time", *metrics, *entering]
     rows = []

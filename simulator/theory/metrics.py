@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from agents.machinery.code_errors import failed, read_only
 from agents.parameters import Collaborative
@@ -17,6 +15,7 @@ from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.scenario.kinds import Metric, Problems, Task, kind_of
 from simulator.scenario.schema import Scenario
+from simulator.scenario.tables import Ints
 from simulator.theory.objectives import OBJECTIVES, Objective, consensus_model
 
 
@@ -61,17 +60,12 @@ class View:
         """From now on all is measured against this problem, of the moment."""
         last, self.problem = self.optimum, problem.read_only()
         self.objective = self.optimum = self.least = None
-        if self._seeks and self._undetermined():
+        if self._seeks and self.problem.undetermined:
             self._remark(
                 "while a connected part of the graph has no data its models are undetermined, "
                 "and gap and distance are empty"
             )
         self._find_optimum(last)
-
-    def _undetermined(self) -> bool:
-        """Is there a connected part of the graph in which nobody has data yet?"""
-        count, part = connected_components(self.problem.W, directed=False)
-        return bool((np.bincount(part, self.problem.data.sizes, count) == 0).any())
 
     def _remark(self, note: str) -> None:
         self.notes += () if note in self.notes else (note,)
@@ -97,7 +91,7 @@ class View:
 
     def _minimise(self, objective: Objective, near: Floats | None) -> None:
         self.objective = objective
-        if self._undetermined():
+        if self.problem.undetermined:
             return
         try:
             self.optimum = objective.minimiser(near)
@@ -344,7 +338,7 @@ METRICS: dict[str, type[Metric]] = {
 }
 
 
-def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Floats:
+def _predictions(test: DataSets, owner: Ints, models: Floats) -> Floats:
     """x_t·θ of each test point's agent, (T,); without features its mean."""
     if test.X is None:
         return models[owner, 0]

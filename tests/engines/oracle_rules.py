@@ -46,7 +46,8 @@ def propagated(problem, alpha, solitary):
     W, c = problem.W.toarray(), problem.confidence[:, None]
     P = W / np.maximum(W.sum(axis=1, keepdims=True), 1e-300)
     own, weight = (1 - alpha) * c, alpha + (1 - alpha) * c
-    return np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * solitary)
+    fixed = np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * solitary)
+    return np.where(W.any(axis=1)[:, None], fixed, solitary)  # who has no neighbours learns alone
 
 
 class Copies:
@@ -212,10 +213,23 @@ class Descent(Copies):
 
 
 class Mixing(Copies):
-    """dpsgd: Σ_j M_ij θ_j − γ (∇L_i + (λ/n) θ_i), M of Metropolis."""
+    """dpsgd: Σ_j M_ij θ_j − γ (∇L_i + (λ/n) θ_i), M of Metropolis, over those just heard."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.heard = {}
+
+    def absorb(self, i, j, received, sent):
+        super().absorb(i, j, received, sent)
+        self.heard.setdefault(i, set()).add(j)
+
+    def forget(self, i):
+        super().forget(i)
+        self.heard.pop(i, None)
 
     def solve(self, i):
-        weight = {j: 1 / (1 + max(len(self.N[i]), len(self.N[j]))) for j in self.N[i]}
+        heard = sorted(self.heard.pop(i, ()))
+        weight = {j: 1 / (1 + max(len(self.N[i]), len(self.N[j]))) for j in heard}
         weight[i] = 1 - sum(weight.values())
         mixed = sum(weight[j] * self.Theta[i, j] for j in weight)
         self.Theta[i, i] = mixed - self.algorithm.step * self.slope(i, self.model(i))
@@ -252,7 +266,7 @@ class Wandering(Copies):
 
     def __init__(self, *args):
         super().__init__(*args)
-        protocols = ("answer, then solve", "solve, then answer", "tell", "average")
+        protocols = ("answer, then solve", "solve, then answer", "tell", "average", "sparing")
         words = self.algorithm.kind.removeprefix("wandering_")
         self.protocol = next(p for p in protocols if p.startswith(words))
 
@@ -365,7 +379,9 @@ RULES = {
     "dpsgd": Mixing,
     "adpsgd": Pairs,
     "admm": Collaboration,
-    **{f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average")},
+    **{
+        f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average", "sparing")
+    },
 }
 
 

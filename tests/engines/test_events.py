@@ -243,7 +243,7 @@ def test_a_result_comes_back(stored):
     store = Store(folder.parent)
     again = load_result(store, result.scenario, folder)
     pd.testing.assert_frame_equal(again.events, result.events)
-    pd.testing.assert_frame_equal(store.events(folder), result.events)
+    pd.testing.assert_frame_equal(store.load(folder).events.read(), result.events)
     np.testing.assert_array_equal(again.history, result.history)
     assert again.history_samples.tolist() == result.history_samples.tolist()
     assert {"events.parquet", "history.npz"} <= set(store.manifest(folder)["files"])
@@ -390,7 +390,7 @@ def test_a_result_without_events(here, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4, …"),
+        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4 and"),
         (["--link", "3"], "must be two agents"),
         (["--link", "3,3"], "two different agents"),
         (["--from", "5", "--until", "2"], "must not be after"),

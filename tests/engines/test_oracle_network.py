@@ -14,6 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from agents.protocol import absorb, answer, choose, compute, fresh, is_request, link, send
+from agents.protocols.answer_then_solve import AnswerThenSolve
 from agents.rule import (
     ANSWER_THEN_SOLVE,
     AVERAGE,
@@ -111,9 +113,45 @@ class WanderingAverage(Wandering):
             s.models[i, x] = 0.5 * (s.models[i, x] + received[x])
 
 
+class Sparing(AnswerThenSolve):
+    """A plugin's: it asks at every second tick, and solves after two of three news of a link."""
+
+    kind = "sparing"
+    ticks = per_agent(dtype=int)
+    news = per_link(2, dtype=float)
+
+    def tick(w, i, u):
+        k = choose(w, i, u)
+        w.ticks[i] += 1
+        if w.ticks[i] % 2 == 1:
+            send(w, i, k)
+
+    def handle(w, i, m):
+        new = fresh(w, i, m)
+        if is_request(w, m):
+            answer(w, i, m)
+        if new:
+            take_in(w, i, m, link(w, m))
+
+
+def take_in(w, i, m, k):
+    """A helper of its file."""
+    absorb(w, i, m)
+    w.news[k, 1] += 1
+    if w.news[k, 1] % 3 != 0:
+        compute(w, i, m)
+
+
+class WanderingSparing(Wandering):
+    """The same, under a plugin's protocol."""
+
+    kind, protocol = "wandering_sparing", Sparing
+
+
 @cache
 def plugins():
-    return load_plugins([Wandering, WanderingSolve, WanderingTell, WanderingAverage])
+    others = [WanderingSolve, WanderingTell, WanderingAverage, WanderingSparing]
+    return load_plugins([Wandering, *others])
 
 
 # --- both engines and the oracle ------------------------------------------------------------------
@@ -134,7 +172,7 @@ def advance(scenario):
     while True:
         rows.append({"time": engine.now, **engine.counters()})
         rows[-1]["staleness"] = engine.now - (engine.sent_at.mean() if len(engine.sent_at) else 0)
-        rows[-1]["models"] = engine.models.copy()
+        rows[-1] |= {"models": engine.models.copy(), **engine.progress()}
         if engine.finished:
             engine.check()
             engine.flush()
@@ -150,16 +188,17 @@ def told(row):
     return (float(row["time"]), KINDS[row["kind"]], *whom, *words, int(row["bytes"]), sent_at)
 
 
-def assert_as_simulated(scenario):
+def assert_as_simulated(scenario, engines=("simpy", "compiled")):
     """Both engines give what the oracle gives, which is returned."""
     expected = simulate(scenario)
-    for engine in ("simpy", "compiled"):
+    for engine in engines:
         rows, events = advance(scenario.model_copy(update={"engine": engine}))
         for row, right in zip(events, expected.events, strict=False):
             assert row == right, engine
         assert len(events) == len(expected.events), engine
-        assert [[row[k] for k in EXACT] for row in rows] == [
-            [row[k] for k in EXACT] for row in expected.rows
+        exact = [*EXACT, *expected.progress()]
+        assert [[row[k] for k in exact] for row in rows] == [
+            [row[k] for k in exact] for row in expected.rows
         ]
         for row, right in zip(rows, expected.rows, strict=True):
             parts = ("delivered", "dropped", "missed", "in_flight")
@@ -183,6 +222,7 @@ RULES = {
     "wandering_solve": ({}, BOTH, KNOWN),
     "wandering_tell": ({}, BOTH, KNOWN),
     "wandering_average": ({}, ("async",), KNOWN),
+    "wandering_sparing": ({}, BOTH, KNOWN),
 }
 #: Those that may also tell.
 TELLING = ("mp", "djam", "wandering_answer")
@@ -293,6 +333,40 @@ def test_resending(kind, timer):
     changes = {"network": network, "stop": {"communications": 150}, "seed": 6}
     count = assert_as_simulated(scenario_of(kind, "sync", **changes)).count
     assert (count["stale"] > 0) == (timer in (0.1, 0.25))
+
+
+WAITS = {
+    "neighbours": {},
+    "slack 1": {"slack": 1},
+    "slack 3": {"slack": 3},
+    "enough": {"enough": "60%"},
+    "deadline": {"deadline": 0.5},
+    "either": {"enough": "75%", "deadline": 0.3},
+}
+
+
+def waiting(kind):
+    """The ways of waiting for neighbours that a rule has."""
+    if kind in ("admm", "wandering_solve"):
+        return ["neighbours"]
+    return [wait for wait in WAITS if not (kind == "dpsgd" and "slack" in WAITS[wait])]
+
+
+NEAR = [(kind, wait) for kind, mode in PAIRS if mode == "sync" for wait in waiting(kind)]
+
+
+@pytest.mark.parametrize(("kind", "wait"), NEAR)
+def test_rounds_that_wait_for_neighbours(kind, wait, tmp_path):
+    """Everything at once; and then ties, with a trace."""
+    rounds, seed = {"barrier": "neighbours", **WAITS[wait]}, 9
+    changes = {"compute": {"time": {**EXPONENTIAL, "per_agent": PARETO}}, "rounds": rounds}
+    changes |= {"availability": {**CHURN, "forget": True}, "network": BUSY, "seed": seed}
+    count = assert_as_simulated(scenario_of(kind, "sync", **changes, stop={"time": 12.0})).count
+    assert all(count[what] > 0 for what in ("deliver", "drop", "miss", "round", "solve"))
+    (tmp_path / "trace.csv").write_text(TRACE)
+    traced = {"kind": "trace", "file": str(tmp_path / "trace.csv"), "forget": False}
+    changes |= {"availability": traced, "network": REGULAR, "compute": {"time": 0.25}}
+    assert assert_as_simulated(scenario_of(kind, "sync", **changes)).count["miss"] > 0
 
 
 def hidden(start="zero", **changes):
@@ -450,8 +524,12 @@ def scenario_from(number, folder):
     life = choose([None, {"kind": "on_off", **stays}, trace])
     if life is not None:
         life = life | {"forget": choose([False, True]) and "privacy" not in keys}
+    rounds, times = {"barrier": choose(["all", "neighbours"])}, [0.0, *LAWS[:4]]
+    if rounds["barrier"] == "neighbours":
+        rounds |= WAITS[choose(waiting(kind))]
+        times = LAWS[1:4] if "slack" in rounds else times
     timers = [0.15, 0.25, 0.5, 2.0]
-    if mode == "async" or not (drop or cut or life):
+    if mode == "async" or "deadline" in rounds or not (drop or cut or life):
         timers.append("never")
 
     stream = None
@@ -481,7 +559,8 @@ def scenario_from(number, folder):
             "partitions": cut,
         },
         **({"sites": {"random": 3}} if by_site else {}),
-        compute={"time": law(choose, [0.0, *LAWS[:4]], "per_agent")},
+        compute={"time": law(choose, times, "per_agent")},
+        rounds=rounds,
         clock={
             "rate": law(choose, [4.0, {"kind": "lognormal", "mean": 4.0, "sigma": 1.0}]),
             "ticks": choose(["poisson", "regular"]),

@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from simulator.errors import ScenarioError
-from simulator.problem import generators
-from simulator.problem.graphs import GRAPHS
+from simulator.problem.graphs import GRAPHS, edges
 from simulator.problem.graphs.graph import Agents, connected_parts, mirror
 from simulator.scenario.kinds import one_of
 
@@ -260,7 +259,7 @@ def test_every_generator_that_explodes_is_asked_for_its_n():
             made = generator(n=8)
         except Exception:  # has no n, or needs more than that
             continue
-        if isinstance(made, nx.Graph) and name not in generators._N_IS_NO_COUNT:
+        if isinstance(made, nx.Graph) and name not in edges._N_IS_NO_COUNT:
             assert len(made) <= 16, name
 
 

@@ -26,6 +26,7 @@ from simulator.sweeps.comparison import (
     pairs_table,
     speedup_table,
 )
+from simulator.sweeps.frontier import frontier_request, plan_frontier
 from simulator.sweeps.knobs import choose, paired_interval, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan
 from simulator.sweeps.request import Request, as_file, read_request
@@ -116,6 +117,7 @@ def test_censored_runs_enter_means_at_their_end(tiny: Path):
     # Geometric means: of 2 and 50, and of 8 and 4.
     assert summary["time_to_target"].tolist() == pytest.approx([10.0, 32**0.5])
     assert summary["communications_to_target"].tolist() == pytest.approx([100.0, 3200**0.5])
+    assert summary["bytes_to_target"].tolist() == pytest.approx([1000.0, 320000**0.5])
     assert summary["censored"].tolist() == [1, 0]
 
 
@@ -423,6 +425,19 @@ def test_values_that_are_errors_in_a_cell_are_left_out_there(tiny: Path):
     assert (cell, value) == (3, "never")
     assert "network.retransmit_after" in why
     assert {each.scenario.seed for each in knobs.plan.runs} == set(range(10**6, 10**6 + 10))
+
+
+def test_values_of_a_knob_with_other_optima_are_refused_before_any_run(tiny: Path):
+    """Their distances measure different things, whether one is taken or all are drawn."""
+    knobs = {"async": {"algorithm.alpha": [0.5, 0.8]}}
+    request = comparison_request(Request(tiny), tune=knobs)
+    with pytest.raises(ScenarioError, match="different optima"):
+        plan_knobs(request, request.tune, None, held_out=True)
+    drawn = frontier_request(comparison_request(Request(tiny)), knobs)
+    with pytest.raises(ScenarioError, match="different optima"):
+        plan_frontier(drawn)
+    absolute = comparison_request(Request(tiny, target="l2_error=0.1"))
+    assert len(plan_frontier(frontier_request(absolute, knobs)).plan.runs) == 2 + 7
 
 
 TIMERS = {"network.retransmit_after": ["1 s", "never"]}

@@ -104,9 +104,10 @@ def test_blocks_kinds_and_single_values(tiny: Path):
 def test_numpy_values_are_numbers(tiny: Path):
     request = Request(tiny).with_settings([("graph.sigma", np.linspace(0.5, 1.0, 2))])
     assert [r.scenario.graph.sigma for r in make_plan(request).runs] == [0.5, 1.0]
-    for values in ([object()], 3):
-        with pytest.raises(ScenarioError, match=r"--set graph\.sigma"):
-            Request(tiny).with_settings([("graph.sigma", values)])
+    with pytest.raises(ScenarioError, match=r"--set graph\.sigma"):
+        Request(tiny).with_settings([("graph.sigma", [object()])])
+    alone = make_plan(Request(tiny).with_settings([("graph.sigma", 3)]))
+    assert [r.scenario.graph.sigma for r in alone.runs] == [3]
 
 
 def test_a_sweep_file_says_the_same(tiny: Path):

@@ -16,7 +16,7 @@ from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 from simulator.scenario import laws
-from simulator.scenario.laws import Floats
+from simulator.scenario.tables import Floats
 
 #: The streams, as rows of a matrix.
 CLOCK, PEERS, LOSS, LATENCY, COMPUTE, ON, OFF = range(7)

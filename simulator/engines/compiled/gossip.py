@@ -16,6 +16,7 @@ from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
 from simulator.engines.compiled.on_off import is_off, on_off_of
+from simulator.engines.compiled.others import placed
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -61,8 +62,7 @@ tick, handle, after, after_tick = (
 def loop_of(protocol: type[Protocol]) -> Any:
     """The loop of a protocol, compiled for it alone."""
     label = label_of(protocol)
-    places = (tick, handle, after, after_tick)
-    swap = {place: compiled(getattr(protocol, place.__name__), label) for place in places}
+    swap = placed(protocol, protocol, (tick, handle, after, after_tick), label)
     swap[hello] = compiled(hello, label)
     return entry(bound_for(advance, label, swap, kernel))
 

@@ -16,7 +16,7 @@ ON_OFF = np.dtype(
     [
         ("on", np.bool_),
         #: Was it never on?  In rounds: does the beginning of one wait for the return; has the agent
-        #: come back since the last barrier, and is to forget?
+        #: come back since it began one, and is to forget?
         ("new", np.bool_),
         ("waits", np.bool_),
         ("returned", np.bool_),
@@ -45,7 +45,8 @@ FIELDS: Fields = [
     ("cut", np.int64),
     ("cut_times", ADDRESS),
     ("groups", ADDRESS),
-    #: In rounds: edges whose message is to be sent again as soon as it can pass; the next of them
+    #: In rounds: edges whose message is to be sent again as soon as it can pass, 1, or 2 of an odd
+    #: round where two are kept, or both; the next of them
     #: to look at, where all are; when somebody last came back, and whether others did as well.
     ("held", ADDRESS),
     ("resending", np.int64),

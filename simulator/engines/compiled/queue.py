@@ -15,15 +15,17 @@ from agents.machinery.compiling import inlined, kernel
 from simulator.engines.compiled.record import ADDRESS, Fields, ask, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.
-#: In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer of a message is
-#: due; an agent has got all its messages; what waited is sent again, after a partition (index 0) or
-#: the return of agent index − 1.
+#: In gossip: a clock rings.  In rounds: an agent's alarm rings; a round begins for an agent; the
+#: timer of a message is due; an agent need not wait any longer; what waited is sent again, after a
+#: partition (index 0) or the return of agent index − 1.
 ARRIVAL, COMPUTED, SWITCH, REPEAT, TICK, BEGIN, TIMER, COMPLETE = range(8)
+ALARM = TICK
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
-#: Switches come before all else at their instant, and then what is sent again after them: the
-#: numbers of their order begin here.
-SWITCHES, REPEATS = -(2**62), -(2**61)
+#: Switches come before all else at their instant, and then what is sent again after them; where
+#: rounds wait for neighbours only, deadlines come last, by agent, and then timers: the numbers of
+#: their order begin here.
+SWITCHES, REPEATS, DEADLINES, TIMERS = -(2**62), -(2**61), 2**61, 2**62
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
 ENTRY_BYTES = ENTRY.itemsize
 FIELDS: Fields = [
@@ -50,32 +52,17 @@ def _move(entries: Any, source: int, place: int) -> None:
 
 @kernel
 def push(run: Any, time: float, kind: int, index: int) -> None:
-    """Let something happen at a time, after all that is already to happen at that time.
+    """Let something happen at a time, after what is already to happen then and is no deadline.
 
     There is room: the loops return to Python before an event that might need more, see ``full``.
     """
-    entries = view(run.entries, run.capacity, ENTRY)
-    place = run.size
-    run.size += 1
-    while place > 0:
-        parent = (place - 1) >> 2
-        # The new one is the last of its time, so it never passes an equal.
-        if entries[parent].time <= time:
-            break
-        _move(entries, parent, place)
-        place = parent
-    entry = entries[place]
-    entry.time = time
-    entry.order = run.scheduled
-    entry.item = index * KINDS + kind
-    run.scheduled += 1
+    push_ranked(run, time, run.scheduled, kind, index)
 
 
-@kernel
-def push_early(run: Any, time: float, rank: int, kind: int, index: int) -> None:
-    """Let a switch happen at a time, or a repetition, before all that is of a later rank."""
+@inlined
+def push_ranked(run: Any, time: float, order: int, kind: int, index: int) -> None:
+    """Let something happen at a time, before all of that time that is of a later order."""
     entries = view(run.entries, run.capacity, ENTRY)
-    order = rank + run.scheduled
     place = run.size
     run.size += 1
     while place > 0:

@@ -15,7 +15,7 @@ from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import COMPUTE, OFF, ON, draw
 from simulator.engines.compiled.event_notes import note_switch
 from simulator.engines.compiled.on_off import on_off_of
-from simulator.engines.compiled.queue import COMPUTED, SWITCH, SWITCHES, push, push_early
+from simulator.engines.compiled.queue import COMPUTED, SWITCH, SWITCHES, push, push_ranked
 from simulator.engines.compiled.record import view
 from simulator.engines.compiled.slowness import COMPUTING, factor_now
 from simulator.engines.compiled.world import NOBODY, agent_of, consider, edge_of, refresh
@@ -95,7 +95,7 @@ def switch(run: Any, i: int) -> bool:
     else:
         time = run.now + draw(run, ON if on_off.on else OFF)
     if time < math.inf:
-        push_early(run, time, SWITCHES, SWITCH, i)
+        push_ranked(run, time, SWITCHES + run.scheduled, SWITCH, i)
     return on_off.on
 
 

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from agents.machinery.compiling import FAILED, floats, kernel
 from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
-from simulator.engines.compiled import draws, event_notes, network, on_off, pool, queue, slowness
+from simulator.engines.compiled import (
+    draws,
+    event_notes,
+    network,
+    on_off,
+    pool,
+    queue,
+    round_state,
+    slowness,
+)
 from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.event_rows import SOLVE as SOLVED
 from simulator.engines.setup import Setup
@@ -32,12 +41,6 @@ AGENT = np.dtype(
         #: The mailbox, in order of arrival.
         ("mailbox_first", np.int64),
         ("mailbox_last", np.int64),
-        #: In rounds: messages that are there; was the agent woken, does it wait; when its own were
-        #: sent.
-        ("inbox", np.int64),
-        ("woken", np.bool_),
-        ("waiting", np.bool_),
-        ("sent_at", np.float64),
     ],
     align=True,
 )
@@ -47,8 +50,8 @@ EDGE = np.dtype(
         ("back", np.int64),
         #: When the copy held at this edge was sent.
         ("sent_at", np.float64),
-        #: The number of the last message heard here, the version of this end, or, in rounds, the
-        #: last message that has arrived at the far end: whichever the protocol needs.
+        #: The number of the last message heard here, the version of this end, or, in rounds, what
+        #: has arrived at the far end (``round_state``): whichever the protocol needs.
         ("version", np.int64),
     ],
     align=True,
@@ -64,6 +67,7 @@ FIELDS: Fields = [
     *pool.FIELDS,
     *event_notes.FIELDS,
     *on_off.FIELDS,
+    *round_state.FIELDS,
     #: The address of this record, for functions behind pointers.
     ("here", ADDRESS),
     ("edge_count", np.int64),
@@ -129,12 +133,6 @@ FIELDS: Fields = [
     #: Its arrays: (address, bytes of an entry, is there one a link?) each.
     ("rule_arrays", ADDRESS),
     ("rule_array_count", np.int64),
-    #: Rounds: what was told in the current one, by agent or by edge; how many messages were sent
-    #: before it; the timer.
-    ("told", ADDRESS),
-    ("same_for_all", np.bool_),
-    ("round_first", np.int64),
-    ("retransmit_after", np.float64),
     #: The most links that an agent has.
     ("most_links", np.int64),
     #: Time and counts.
@@ -144,10 +142,22 @@ FIELDS: Fields = [
     #: When the watched distance reached its level.
     ("reached_at", np.float64),
     ("reached_sent", np.int64),
-    #: How many agents have started; whose mailbox is being emptied; who still works in this round.
+    #: How many agents have started; whose mailbox is being emptied.
     ("started", np.int64),
     ("draining", np.int64),
-    ("working", np.int64),
+    #: Protocols from outside: the addresses of their arrays; then, as ``agents.checked`` has it,
+    #: which function acts, for whom, with which message, and what it and its event have done.
+    ("memory", ADDRESS),
+    ("acting", np.int64),
+    ("acts_for", np.int64),
+    ("at_hand", np.int64),
+    ("goes_on", np.bool_),
+    ("ended", np.bool_),
+    ("answered", np.bool_),
+    ("sends_made", np.int64),
+    ("notes_made", np.int64),
+    ("computations", np.int64),
+    ("last_taken", np.int64),
     #: Is there a reason to end the run?  Who has a model that is not finite; which of the rule's
     #: functions failed, and its arguments.
     ("halt", np.bool_),
@@ -177,7 +187,6 @@ def make_edges(setup: Setup) -> NDArray[Any]:
     """The directed edges before the first event."""
     edges = np.zeros(len(setup.neighbour), EDGE)
     edges["neighbour"], edges["back"] = setup.neighbour, setup.back
-    edges["version"] = NOBODY if setup.scenario.algorithm.mode == "sync" else 0
     return edges
 
 

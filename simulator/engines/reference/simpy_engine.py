@@ -11,16 +11,17 @@ import simpy
 from simpy.core import StopSimulation
 
 from agents.messages import Message, Sheets, World
-from agents.processes import GossipAgent, RoundAgent
+from agents.processes import GossipAgent, LooseRoundAgent, RoundAgent
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.changing import Changing
 from simulator.engines.reference.journal import Journal, ignore
 from simulator.engines.reference.network import Links
+from simulator.engines.reference.others import checked
 from simulator.engines.reference.steps import steps_for
 from simulator.engines.reference.switches import Switches
 from simulator.engines.reference.timeline import FIRST, LAST, Happening, Timeline
-from simulator.engines.setup import Setup
+from simulator.engines.setup import Setup, progress
 from simulator.engines.slowness import Renewed
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -65,7 +66,14 @@ class SimpyEngine:
             solved=ignore if self.journal is None else self.journal.solved,
             renew=self.renew,
             round_done=self._round_done,
+            most_links=setup.most_links,
+            most_sends=setup.most_sends,
+            deadline=scenario.rounds.deadline or math.inf,
+            alarm=self._alarm,
         )
+        self.memory = setup.memory()
+        vars(self.world).update({name: array for name, (array, _) in self.memory.items()})
+        self.protocol = checked(setup.protocol, setup.protocol)
         self.stale_messages = self.skipped_ticks = 0
         #: True from the event that ends the run on.
         self.finished = False
@@ -76,6 +84,9 @@ class SimpyEngine:
             self._halt_at(self._stop_by_time, LAST, end=True)
 
         self.synchronous = scenario.algorithm.mode == "sync"
+        if self.synchronous:
+            assert setup.protocol.rounds is not None
+            self.rounds = checked(setup.protocol.rounds, setup.protocol)
         make = self._round_agent if self.synchronous else self._gossip_agent
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         self.world.agents = self.agents
@@ -91,7 +102,7 @@ class SimpyEngine:
         if setup.arrivals is not None:
             self._changing = Changing(self, setup.arrivals)
         if self.synchronous:
-            self._open_barrier()
+            self._begin_rounds()
 
     def _gossip_agent(self, i: int) -> GossipAgent:
         setup, scenario = self.setup, self.setup.scenario
@@ -101,7 +112,7 @@ class SimpyEngine:
             self.world,
             i,
             edges,
-            setup.protocol,
+            self.protocol,
             peer_weights=weights.tolist() if setup.peers == "weighted" else None,
             in_turn=setup.peers == "turn",
             to_all=setup.peers == "all",
@@ -112,9 +123,14 @@ class SimpyEngine:
 
     def _round_agent(self, i: int) -> RoundAgent:
         rule, edges = self.setup.rule, self.setup.links_of(i)
-        rounds = self.setup.protocol.rounds
-        assert rounds is not None
-        return RoundAgent(self.world, i, edges, rounds, same_for_all=rule.same_for_all)
+        more: dict[str, Any] = {
+            "same_for_all": rule.same_for_all,
+            "needed": int(self.setup.needed[i]),
+        }
+        if self.setup.loose:
+            slack = self.setup.scenario.rounds.slack
+            return LooseRoundAgent(self.world, i, edges, self.rounds, slack=slack, **more)
+        return RoundAgent(self.world, i, edges, self.rounds, **more)
 
     # --- what agents report -----------------------------------------------------------------------
     def _stale(self, message: Message) -> None:
@@ -129,8 +145,33 @@ class SimpyEngine:
         if self.journal is not None:
             self.journal.agent(SKIP, agent)
 
-    def _round_done(self) -> None:
-        """The barrier: when all have finished, the round is over and the next one begins."""
+    def _alarm(self, i: int, time: float, action: Callable[[], None]) -> None:
+        self.env.schedule_of(i, Happening(self.env, [lambda _: action()]), time)
+
+    def _begin_rounds(self) -> None:
+        """Everybody begins the first one; who has no neighbours takes part in a barrier only."""
+        if not self.setup.near:
+            self._open_barrier()
+            return
+        agents, owners = self.agents, self.setup.owners.tolist()
+        receivers = self.setup.neighbour.tolist()
+        self.links.awaited = lambda message: agents[receivers[message.edge]].awaits(
+            message, agents[owners[message.edge]].said
+        )
+        for agent in self.agents:
+            if agent.edges:
+                agent.go()
+
+    def _round_done(self, agent: int) -> None:
+        """The barrier: when all have finished, the round is over and the next one begins.
+
+        Where agents wait for their neighbours only, their rounds are their own.
+        """
+        if self.setup.near:
+            if self.journal is not None:
+                self.journal.agent(ROUND, agent)
+            self.agents[agent].go()
+            return
         self._still_working -= 1
         if self._still_working == 0:
             if self.journal is not None:
@@ -143,6 +184,8 @@ class SimpyEngine:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
         self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
+        for array, of_links in self.memory.values():
+            array[slice(edges.start, edges.stop) if of_links else agent] = 0
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
 
@@ -208,13 +251,20 @@ class SimpyEngine:
             "bytes": links.bytes,
         }
 
+    def progress(self) -> dict[str, float]:
+        """More of a sample row, where agents go through their rounds by themselves."""
+        if not self.setup.near:
+            return {}
+        done = np.array([agent.round - 1 for agent in self.agents if agent.edges])
+        return progress(sum(getattr(agent, "late", 0) for agent in self.agents), done)
+
     # --- time -----------------------------------------------------------------------------------
     def advance(self, time: float | None, communications: int | None) -> None:
         """Run up to a time (all its events included), a number of communications, or the end."""
         if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
             self._halt_at(time, LAST)
         self._next_sample = communications or math.inf
-        if not self.synchronous:
+        if self.setup.near or not self.synchronous:
             self.links.alarm = min(self._limit, self._next_sample)
         self.env.run()
         if self.is_stuck and self._stop_by_time is None:
