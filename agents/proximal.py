@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections import namedtuple
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -438,7 +437,6 @@ def _steps() -> compiling.Functions:
         {name: f"verdict = 0 if f_{name}(s, i, {vectors}) else 2" for name in names}
         | {"affine_weigh": "f_affine_weigh(s, i)"},
         b"",
-        {"Formulas": namedtuple("Formulas", _POINTERS)},
     )
 
 

@@ -6,12 +6,9 @@ from __future__ import annotations
 import copy
 import ctypes
 import math
-import traceback
-from collections import namedtuple
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import CodeType
-from typing import Any, Union, cast
+from typing import Any, Union
 
 import numpy as np
 from numba.extending import overload
@@ -20,14 +17,7 @@ from numpy.typing import NDArray
 from agents import rule as rules
 from agents.losses.loss import design
 from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import (
-    RAISED,
-    CodeError,
-    code_of,
-    place_of,
-    read_only,
-    told,
-)
+from agents.machinery.code_errors import RAISED, CodeError, code_of, failed, place_of, read_only
 from agents.machinery.compiling import floats, kernel
 from agents.machinery.intrinsics import invoke, next_double
 from agents.parameters import numbers_of
@@ -56,10 +46,8 @@ RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "lo
 
 
 # --- what rules call, in compiled code ------------------------------------------------------------
-#: How a state refers to its loss and to its random numbers.
+#: How a state refers to its loss.
 _LOSS = ("prox", "gradient", "weigh", "data", "a", "b", "curvature")
-LossPointers = namedtuple("LossPointers", _LOSS)  # type: ignore[misc]
-Stream = namedtuple("Stream", ("function", "state"))
 
 
 @overload(rules.prox)
@@ -192,7 +180,6 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
         functions,
         bodies,
         code_cache.source_of(rule),
-        {"Loss": LossPointers, "Stream": Stream},
     )
 
 
@@ -473,25 +460,11 @@ class RunningRule:
             "in compiled code, and not when called again in Python: a division by zero, an index "
             "out of range, or what the first call had drawn or changed before it failed"
         )
-        return self._message(name, f" for agent {i} at {when}", why)
+        return self.failure(name, why, f" for agent {i} at {when}")
 
-    def failure(self, name: str, error: BaseException, where: str = "") -> RuleError:
+    def failure(self, name: str, why: str | BaseException, where: str = "") -> RuleError:
         """What went wrong, and in which line of the rule."""
-        home = self._code(name).co_filename
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == home]
-        return self._message(name, where, told(error), lines[-1] if lines else None)
-
-    def _complaint(self, name: str, i: int, why: str) -> RuleError:
-        return self._message(name, f" for agent {i} at 0 s", why)
-
-    def _message(self, name: str, where: str, why: str, line: int | None = None) -> RuleError:
-        """With a line of the rule; of the function's beginning, where no other is known."""
-        place = place_of(self._code(name), line)
-        return RuleError(f"rule {self.rule.kind}: {name} failed{where} ({place}): {why}")
-
-    def _code(self, name: str) -> CodeType:
-        return cast("CodeType", code_of(self._written(name)))
+        return RuleError(failed(f"rule {self.rule.kind}", self._written(name), why, where))
 
     def _written(self, name: str) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(self.rule, name) or self.rule.absorb
@@ -500,8 +473,6 @@ class RunningRule:
     def _guard(self, name: str, action: Callable[[], None], where: str = "") -> None:
         try:
             action()
-        except RuleError:
-            raise
         except RAISED as error:
             raise self.failure(name, error, where) from error
 
@@ -538,7 +509,7 @@ class RunningRule:
             self._try_one("tell", i, trial, kept, lambda: rule.tell(s, i, k, out))
             if not np.isfinite(out).all():
                 place = np.argwhere(~np.isfinite(out))[0].tolist()
-                raise self._complaint("tell", i, f"it leaves out{place} unset")
+                raise self.failure("tell", f"it leaves out{place} unset", f" for agent {i} at 0 s")
             received[:] = out
             for array in (out, received, hello):
                 array.flags.writeable = False
@@ -560,7 +531,9 @@ class RunningRule:
             before = trial["models"][others].copy()
             self._try_one(name, i, trial, [], action)
             if not np.array_equal(trial["models"][others], before, equal_nan=True):
-                raise self._complaint(name, i, "it changes another agent's model")
+                raise self.failure(
+                    name, "it changes another agent's model", f" for agent {i} at 0 s"
+                )
 
         first = averages or rule.protocol == ANSWER_THEN_SOLVE
         for step in (tell, absorb, solve) if first else (solve, tell, absorb):
@@ -584,7 +557,7 @@ class RunningRule:
             if not np.array_equal(trial[array], before[array], equal_nan=True):
                 who = "which tell may do if stateful is True"
                 who = "which only solve may do" if array == "models" else who
-                raise self._complaint(name, i, f"it changes {array}, {who}")
+                raise self.failure(name, f"it changes {array}, {who}", f" for agent {i} at 0 s")
 
 
 def changed_by(rule: type[Rule]) -> str:

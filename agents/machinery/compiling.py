@@ -157,7 +157,7 @@ class Layout:
         extra: Mapping[str, tuple[str, ...]] | None = None,
     ):
         self.numbers, self.arrays = dict(numbers), dict(arrays)
-        #: Fields that are tuples of addresses, e.g. those of a loss.
+        #: Fields that are named tuples of addresses, e.g. those of a loss.
         self.extra = dict(extra or {})
         self.names = [*self.numbers, *self.arrays, *self.extra]
         fields: list[tuple[str, Any]] = [
@@ -252,8 +252,11 @@ class Functions:
         self._folder = cache_folder(content)
         path = self._folder / f"{name}_{key}.py"
         module = ModuleType(f"murmuration_generated_{name}_{key}")
-        self.state: Any = namedtuple("State", layout.names)  # type: ignore[misc]
-        self.state.__module__ = module.__name__
+        tuples = {"State": layout.names}
+        tuples |= {each.capitalize(): list(parts) for each, parts in layout.extra.items()}
+        for each, fields in tuples.items():
+            setattr(module, each, namedtuple(each, fields, module=module.__name__))
+        self.state: Any = module.State
         sys.modules[module.__name__] = module
         self._module = module
         if not JIT:
@@ -261,7 +264,6 @@ class Functions:
         if not path.exists():
             _write(path, text)
         module.__dict__.update(
-            State=self.state,
             RECORD=layout.dtype,
             **{f"f_{label}": function for label, function in functions.items()},
             **(more or {}),

@@ -31,7 +31,7 @@ def list_command(out: Path) -> None:
     Example:
       python -m simulator list
     """
-    from simulator.cli.terminal import Column, fitted, number, terminal
+    from simulator.cli.terminal import Column, number, show_table
     from simulator.runs.listing import results_table
 
     table = results_table(out)
@@ -51,9 +51,7 @@ def list_command(out: Path) -> None:
         *(Column(name, shown(name)) for name in ("seed", "agents", "runs")),
         *(Column(name.replace("_", " "), shown(name)) for name in ("communications", *errors)),
     ]
-    console = terminal()
-    for part in fitted(columns, console.width):
-        console.print(part)
+    show_table(columns)
 
 
 def _what(row: Any) -> str:

@@ -12,10 +12,15 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from simulator.cli.terminal import Column, fitted, is_terminal, number, terminal
+from simulator.cli.terminal import (
+    Column,
+    fitted,
+    is_terminal,
+    number,
+    progress_bar,
+    terminal,
+)
 from simulator.store.store import Store
 from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
 from simulator.sweeps.frontier import Frontier
@@ -52,20 +57,11 @@ def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | 
     if not (visible and is_terminal(sys.stderr)):
         yield None
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(name), total=total, news="starting workers …")
+    with progress_bar(name, total, "starting workers …", width=30) as update:
 
         def show(done: int, running: int, failed: int) -> None:
             news = f"{done} of {total} done, {running} running, {failed} failed"
-            bar.update(task, completed=done + failed, news=news)
+            update(done + failed, news)
 
         yield show
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,25 +38,34 @@ def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]
     if not (visible and is_terminal(sys.stderr)):
         yield None
         return
+    started = time.perf_counter()
+    with progress_bar(scenario.name, 1.0, "building the problem …") as update:
+
+        def show(row: Row, share: float) -> None:
+            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
+            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
+            sent = f"{row['communications']:,} sent  {speed:,.0f}/s"
+            update(share, f"{row['time']:.4g} s  {sent}  {error}")
+
+        yield show
+
+
+@contextmanager
+def progress_bar(
+    name: str, total: float, news: str, width: int = 20
+) -> Iterator[Callable[[float, str], None]]:
+    """A line on standard error while something goes on; what says how far it is, and the news."""
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
+        BarColumn(bar_width=width),
         TextColumn("{task.fields[news]}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(scenario.name), total=1.0, news="building the problem …")
-        started = time.perf_counter()
-
-        def show(row: Row, share: float) -> None:
-            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
-            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
-            news = f"{row['time']:.4g} s  {row['communications']:,} sent  {speed:,.0f}/s  {error}"
-            bar.update(task, completed=share, news=news)
-
-        yield show
+        task = bar.add_task(escape(name), total=total, news=news)
+        yield lambda done, news: bar.update(task, completed=done, news=news)
 
 
 def show_run(
@@ -163,6 +172,13 @@ def terminal() -> Console:
     """Standard output; off a terminal there is no width to keep to."""
     width = None if is_terminal(sys.stdout) else 200
     return Console(highlight=False, soft_wrap=True, width=width)
+
+
+def show_table(columns: Iterable[Column]) -> None:
+    """Print a table, in parts where it is too wide."""
+    console = terminal()
+    for part in fitted(list(columns), console.width):
+        console.print(part)
 
 
 def fitted(columns: Sequence[Column], width: int, *, bold: int | None = None) -> list[Table]:

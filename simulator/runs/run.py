@@ -27,8 +27,9 @@ from simulator.runs.plugins import Given
 from simulator.runs.result import COUNTS, Result, Row, finish
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.kinds import blaming
+from simulator.scenario.quantities import percentage
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import MOST_SAMPLES, percentage
+from simulator.scenario.stopping import MOST_SAMPLES
 from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 from simulator.shipped import install

@@ -19,8 +19,13 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model, m
 from agents.parameters import MOST_INDEX, Probability, Strict, report
 from simulator.errors import ScenarioError
 from simulator.scenario.laws import Law
-from simulator.scenario.quantities import BytesPerSecond, InputFile, PositiveSeconds, Seconds
-from simulator.scenario.stopping import Percentage
+from simulator.scenario.quantities import (
+    BytesPerSecond,
+    InputFile,
+    Percentage,
+    PositiveSeconds,
+    Seconds,
+)
 from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
 
 

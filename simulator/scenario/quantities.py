@@ -1,4 +1,4 @@
-"""The small types that scenario files are made of: numbers with units, names and input files."""
+"""The small types that scenario files are made of: numbers with units, percentages, input files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
 from agents.parameters import sane
 
@@ -70,6 +70,51 @@ BytesPerSecond = Annotated[float, *_with(_BANDWIDTH, "1 MB/s")]
 KilometresPerSecond = Annotated[float, *_with(_SPEED, "200000 km/s")]
 
 
+# --- percentages ----------------------------------------------------------------------------------
+_PERCENTAGE = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\s*%"
+
+
+def read_level(value: Any) -> float | str:
+    """A number, or a percentage in one spelling: ``1.0 %`` is ``1%``.
+
+    A percentage stays text until the run knows what it is a percentage of: the number depends on
+    the machine's arithmetic, and has no place in a scenario's hash.
+    """
+    if isinstance(value, str) and re.fullmatch(_PERCENTAGE, value.strip()):
+        share = float(value.strip()[:-1])
+        if share <= 100:
+            return f"{int(share) if share.is_integer() else share}%"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            if math.isfinite(value):
+                return float(value)
+    raise ValueError("must be a number, or a percentage of the start's value from 0% to 100%")
+
+
+def read_share(value: Any) -> str:
+    """A percentage above 0 in one spelling."""
+    with suppress(ValueError):
+        share = read_level(value)
+        if isinstance(share, str) and percentage(share) > 0:
+            return share
+    raise ValueError("must be a percentage above 0% and up to 100%, like 80%")
+
+
+def percentage(level: str) -> float:
+    """The share that ``1%`` stands for."""
+    return float(level.removesuffix("%")) / 100
+
+
+def _text(example: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": rf"^\s*{_PERCENTAGE}\s*$", "examples": [example]}
+
+
+_LEVEL = {"anyOf": [{"type": "number"}, _text("1%")]}
+Level = Annotated[float | str, PlainValidator(read_level), WithJsonSchema(_LEVEL)]
+Percentage = Annotated[str, PlainValidator(read_share), WithJsonSchema(_text("80%"))]
+
+
+# --- files ----------------------------------------------------------------------------------------
 def _input_file(value: Any, info: ValidationInfo) -> Path:
     """A path relative to the scenario's folder (the validation context's ``folder``)."""
     if isinstance(value, Path):

@@ -37,9 +37,8 @@ from simulator.scenario.files import Source, read_scenario_text, read_source
 from simulator.scenario.kinds import kind_of
 from simulator.scenario.mistakes import Mistake, did_you_mean, shown
 from simulator.scenario.overrides import plain, repeated, with_ranges
-from simulator.scenario.quantities import in_base_unit
+from simulator.scenario.quantities import in_base_unit, read_level
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import read_level
 from simulator.scenario.yaml_positions import plain_value, read_yaml
 from simulator.shipped import found as shipped
 
