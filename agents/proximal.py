@@ -21,7 +21,6 @@ from numba.extending import overload
 from numpy.typing import NDArray
 
 from agents.box import TOLERANCE, combine, dot, dot_row, newton_direction, prox_box
-from agents.losses.loss import prefixes
 from agents.machinery import compiling
 from agents.machinery.compiling import FAILED, inlined, kernel
 from agents.machinery.formulas import Formulas, LossError
@@ -127,15 +126,16 @@ def prox_newton(
 @inlined
 def affine_weigh(d: Any, i: int) -> bool:
     """Quadratic loss in one dimension: θ = (a v + 2b Σ x y) / (a + 2b Σ x²) = shrink·v + shift."""
-    squares, products, a, b = 0.0, 0.0, d.a[i], d.b[i]
-    for k in range(d.offsets[i], d.offsets[i] + d.counts[i]):
-        squares += d.points[k, 0] * d.points[k, 0]
-        products += d.points[k, 0] * d.targets[k]
-    scale = a + 2.0 * b * squares
+    a, b = d.a[i], d.b[i]
+    for k in range(d.offsets[i] + d.begun[i], d.offsets[i] + d.counts[i]):
+        d.squares[i] += d.points[k, 0] * d.points[k, 0]
+        d.products[i] += d.points[k, 0] * d.targets[k]
+    d.begun[i] = d.counts[i]
+    scale = a + 2.0 * b * d.squares[i]
     if scale == 0.0:  # nobody to talk to: never solved
         scale = 1.0
     d.shrink[i, 0, 0] = a / scale
-    d.shift[i, 0] = 2.0 * b * products / scale
+    d.shift[i, 0] = 2.0 * b * d.products[i] / scale
     return True
 
 
@@ -275,8 +275,7 @@ class Attached:
         if curved or gradient_steps:
             given |= {"smooth": int(loss.curvature is not None), "curvature": np.zeros(n)}
             if given["smooth"]:
-                for some, X_, _, ends in prefixes(points, y, offsets[:-1], counts):
-                    given["curvature"][some] = loss.curvatures(X_, ends)
+                given["curvature"] = loss.curvatures(points, offsets[:-1], counts)
         numbers, arrays = _filled(given)
         self._loss, self._functions, self._formulas = loss, _steps(), Formulas(loss)
         self._step, self._proximal = step, proximal
@@ -390,10 +389,10 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     # The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ).
     "a": (float, ("na",)),
     "b": (float, ("na",)),
-    # The dual variables, from which iterative steps start; smooth: how many have begun, the slopes
-    # at 0.
-    "dual": (float, ("Md",)),
+    # How many of an agent's points the step knows already.
     "begun": (int, ("na",)),
+    # The dual variables, from which iterative steps start; smooth: the slopes at 0.
+    "dual": (float, ("Md",)),
     "level": (float, ("Ms",)),
     # Kinked: z, their lengths and t; the Gram matrices end to end, and where each begins; the
     # Cholesky factor of a part of each, and which part that is.
@@ -404,7 +403,9 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "gram_offsets": (int, ("g1",)),
     "roots": (float, ("G",)),
     "rooted": (int, ("Mz",)),
-    # Quadratic: θ = shrink·v + shift.
+    # Quadratic: θ = shrink·v + shift; in one dimension Σ x² and Σ x y of the points known already.
+    "squares": (float, ("nq",)),
+    "products": (float, ("nq",)),
     "shrink": (float, ("nq", "p", "p")),
     "shift": (float, ("nq", "p")),
     # The Lipschitz constants of smooth losses' gradients.

@@ -183,10 +183,10 @@ class Loss(Strict):
         gradient: Floats = self.slopes(points @ theta, y) @ points
         return gradient
 
-    def curvatures(self, X: Floats, offsets: Indices) -> Floats:
-        """Lipschitz constants of the gradients of agents' smooth losses: κ λ_max(X_iᵀX_i), (n,)."""
+    def curvatures(self, X: Floats, begins: Indices, sizes: Indices) -> Floats:
+        """Lipschitz constants κ λ_max(XᵀX) of the gradients of smooth losses on these points."""
         assert self.curvature is not None
-        ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ranges = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
         squares = [np.linalg.norm(X[i:j], 2) ** 2 if j > i else 0.0 for i, j in ranges]
         return np.array([self.curvature * square for square in squares])
 

@@ -76,4 +76,5 @@ class Quadratic(Loss):
     def exact(self, X: Floats, y: Floats, offsets: Indices) -> dict[str, Any]:
         """Room for shrink and shift, see ``agents.proximal``."""
         n, p = len(offsets) - 1, X.shape[1]
-        return {"shrink": np.zeros((n, p, p)), "shift": np.zeros((n, p))}
+        sums = {"squares": np.zeros(n), "products": np.zeros(n)}
+        return sums | {"shrink": np.zeros((n, p, p)), "shift": np.zeros((n, p))}

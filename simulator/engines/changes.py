@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.losses.loss import design, prefixes
+from agents.losses.loss import design
 from simulator.problem.build import confidence
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.schema import Scenario
@@ -42,11 +42,9 @@ class Arrivals:
 
     def curvatures(self, problem: Problem) -> Floats:
         """Lipschitz constants of the agent's gradient from then on, (k,)."""
-        data, found = problem.data, np.zeros(len(self.agents))
+        data = problem.data
         begins = data.offsets[self.agents]
-        for some, X, y, ends in prefixes(data.X, data.y, begins, self.sizes):
-            found[some] = problem.loss.curvatures(design(X, y), ends)
-        return found
+        return problem.loss.curvatures(design(data.X, data.y), begins, self.sizes)
 
 
 def arrivals_of(scenario: Scenario, problem: Problem, streams: Streams) -> Arrivals | None:
