@@ -22,7 +22,7 @@ from simulator.cli.terminal import (
     terminal,
 )
 from simulator.store.store import Store
-from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
+from simulator.sweeps.comparison import Comparison, result_text
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, side_names, tabled
@@ -109,9 +109,7 @@ def show_comparison(
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
         where = ", ".join(f"{key}={_as_given(comparison, key, row[key])}" for key in keys)
-        text = speedup_text(row)
-        if row["bound"] != "none":
-            text += f"; {costs_text(row)}"
+        text = result_text(row)
         left_out = [
             f"{row[name]} pair{'' if row[name] == 1 else 's'} left out: {why}"
             for name, why in (("censored", "neither reached the target"), ("failed", "failed"))

@@ -24,13 +24,14 @@ from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
     pairs_table,
+    result_text,
     speedup_table,
 )
 from simulator.sweeps.frontier import frontier_request, plan_frontier
 from simulator.sweeps.knobs import choose, paired_interval, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan
 from simulator.sweeps.request import Request, as_file, read_request
-from simulator.sweeps.sweep import Computed, compute
+from simulator.sweeps.sweep import Computed, compute, requested
 from simulator.sweeps.tables import _figures_of, geometric_mean, summary_table
 from tests.conftest import ROOT
 from tests.sweeping import write_tiny
@@ -465,6 +466,24 @@ def test_curves_have_samples_enough_before_the_target(tiny: Path):
         assert 100 <= len(trace) - 1 <= 201
         gaps = np.diff(trace["time"])[:-1]  # the end comes when it comes
         np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+
+
+def test_runs_of_a_grid_have_samples_enough_for_equal_budgets(tiny: Path):
+    """Between samples the last value holds, whatever the base says for single runs."""
+    tiny.write_text(tiny.read_text() + "record: {every_communications: 5000}\n")
+    asked = requested(tiny, [("network.drop", [0, 0.2])])
+    for limit in (None, 100):
+        plan = make_plan(comparison_request(asked, limit_communications=limit))
+        assert {each.scenario.record.samples for each in plan.runs} == {100}
+    bare = make_plan(comparison_request(asked, limit_time=5, curves=False))
+    assert {each.scenario.record.samples for each in bare.runs} == {None}
+
+
+def test_where_no_pair_reached_the_target_there_are_no_ratios(tiny: Path):
+    late = [(NAN, 9.0), (NAN, 9.0)]
+    plan = make_plan(Request(tiny, seeds=2, vary=DEFAULT_VARY))
+    table = speedup_table(pairs_table(plan, outcomes(late, late), DEFAULT_VARY), [])
+    assert result_text(table.iloc[0]) == "no pair of async and sync reached the target"
 
 
 @pytest.mark.parametrize("mode", ["async", "sync"])
