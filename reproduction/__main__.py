@@ -49,7 +49,7 @@ def commands(experiments: tuple[str, ...], choices: Path, quiet: bool, **how: An
     """
     from reproduction.choices import ChoicesFile, load_choices
     from reproduction.reproduce import reproduce
-    from simulator.sweeps.work import RESUMED, noting
+    from simulator.sweeps.workers import RESUMED, noting
 
     hush(quiet)
     if experiments == ("validate",):

@@ -25,8 +25,8 @@ from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import separators
 from reproduction.tuning import best_of, by_trade_off, grid
 from simulator import Scenario
+from simulator.runs.tasks import Run
 from simulator.sweeps.tables import last_values
-from simulator.sweeps.work import Run
 
 NAMES = {
     "solitary": "solitary models",

@@ -14,7 +14,7 @@ from reproduction.paper import Made, Paper
 from reproduction.problems import ENGINE
 from simulator import Scenario, load_scenario
 from simulator.figures.style import GREY
-from simulator.sweeps.work import Run
+from simulator.runs.tasks import Run
 
 FILE = Path(__file__).parent.parent / "scenarios" / "private.yaml"
 #: Ways to hide: keys of ``algorithm.privacy``, and the look and the text of those that are drawn.

@@ -21,8 +21,8 @@ from simulator import Scenario
 from simulator.figures.run_figures import targets_and_links
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
+from simulator.runs.tasks import Run
 from simulator.seeds import Streams
-from simulator.sweeps.work import Run
 
 
 def fig4(paper: Paper, figure: Figure) -> Made:

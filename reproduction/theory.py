@@ -14,8 +14,8 @@ from reproduction.measuring import LOOKS, band, curve, intervals, summary, trace
 from reproduction.paper import Made, Paper
 from reproduction.problems import moons
 from simulator import Scenario
+from simulator.runs.tasks import Run
 from simulator.store.store import MODELS
-from simulator.sweeps.work import Run
 
 #: Agents, their neighbours and rounds of ADMM on means, whose objective is strongly convex.
 _AGENTS, _NEIGHBOURS, _ROUNDS = 100, 10, 150

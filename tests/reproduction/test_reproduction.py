@@ -50,8 +50,8 @@ from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.plan import make_plan
-from simulator.sweeps.request import read_request
-from simulator.sweeps.work import RESUMED
+from simulator.sweeps.sweep_file import read_request
+from simulator.sweeps.workers import RESUMED
 from simulator.theory.metrics import View
 from simulator.theory.objectives import consensus_model
 from tests.conftest import ROOT
