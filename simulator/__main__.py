@@ -28,7 +28,7 @@ _MOST_LINES = 10
 _came: list[int] = []
 
 
-class Stopped(KeyboardInterrupt):
+class SignalError(KeyboardInterrupt):
     """A signal has come.  After a bare KeyboardInterrupt in an ``exec`` Python dies of SIGINT."""
 
 
@@ -63,7 +63,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT and _came:
         os._exit(128 + number)
     _came.append(number)
-    raise Stopped
+    raise SignalError
 
 
 def _our_commands() -> click.Command:
