@@ -77,15 +77,11 @@ class Result(Shown, base.Result):
     def title(self) -> str:
         """What was run, and what came of it."""
         s = self.summary
-        mode = {"async": ", asynchronous", "sync": ", synchronous"}[s["mode"]]
-        mode = mode if self.scenario.algorithm.rule is not None else ""
         final = s["metrics"]["final"]
-        names = [n for n in ("accuracy", "test_error", "l2_error", "distance") if n in final]
+        names = [name for name in base.TELLING if name in final]
         errors = ", ".join(f"{name} {final[name]:.4g}" for name in names[:2])
         sent = f"{s['simulated_time']:.4g} s, {s['communications']:,} communications"
-        return (
-            f"Result {s['name']}: {s['algorithm']}{mode}; {s['agents']:,} agents; {sent}; {errors}"
-        )
+        return f"Result {s['name']}: {base.what_ran(s)}; {s['agents']:,} agents; {sent}; {errors}"
 
     def table(self) -> pd.DataFrame:
         """The metrics of solitary, first, final and best models."""

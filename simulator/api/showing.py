@@ -69,13 +69,12 @@ class Shown:
     def _repr_html_(self) -> str:
         """For notebooks: the title, the table and a figure."""
         from simulator.errors import SimulatorError
-        from simulator.figures.style import png
 
         table = self.table()
         shown = table.head(_ROWS).to_html(index=False, border=0, na_rep="", float_format=_number)
         more = f"<p>… and {len(table) - _ROWS} more rows</p>" if len(table) > _ROWS else ""
         try:
-            data = b64encode(png(self.plot())).decode()
+            data = b64encode(self.plot()._repr_png_()).decode()
             picture = f'<img src="data:image/png;base64,{data}" style="max-width: 100%"/>'
         except SimulatorError:
             picture = ""

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.runs.result import Row
+from simulator.runs.result import Row, what_ran
 from simulator.runs.run import Progress as OnSample
 from simulator.scenario.schema import Scenario
 
@@ -74,9 +74,7 @@ def show_run(
     """The closing summary of a run, and where its files are."""
     console = Console(highlight=False, soft_wrap=True)
     summary = manifest["summary"]
-    title = f"{summary['name']}: {summary['algorithm']}"
-    if summary["algorithm"] not in ("solitary", "consensus"):
-        title += f", {'asynchronous' if summary['mode'] == 'async' else 'synchronous'}"
+    title = f"{summary['name']}: {what_ran(summary)}"
     agents = _count(summary["agents"], "agent")
     console.print(
         f"[bold]{escape(title)}[/bold]  ({agents}, {_count(summary['edges'], 'edge')}, "

@@ -14,7 +14,17 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from simulator.figures.style import COUNTS, HALO, LOOKS, PLAIN, Look, draw, title, wrapped
+from simulator.figures.style import (
+    COUNTS,
+    HALO,
+    LOOKS,
+    PLAIN,
+    Look,
+    draw,
+    shown_value,
+    title,
+    wrapped,
+)
 from simulator.figures.sweep_figures import place_words, select
 from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
@@ -213,4 +223,4 @@ def _shown(point: pd.Series[Any]) -> str:
     value = point["given"]
     if point["knob"] == "clock.rate" and isinstance(value, int | float):
         return f"{value:g}/s"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return shown_value(value)

@@ -27,6 +27,16 @@ COUNTS = (
     "skipped",
     "bytes",
 )
+#: What tasks are judged by: the first that is measured tells most.
+TELLING = ("accuracy", "test_error", "l2_error", "distance")
+
+
+def what_ran(summary: dict[str, Any]) -> str:
+    """``mp, asynchronous``; the baselines send nothing, and have no mode."""
+    if summary["algorithm"] in ("solitary", "consensus"):
+        return str(summary["algorithm"])
+    mode = "asynchronous" if summary["mode"] == "async" else "synchronous"
+    return f"{summary['algorithm']}, {mode}"
 
 
 @dataclass(frozen=True)
