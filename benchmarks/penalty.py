@@ -24,8 +24,8 @@ from agents.rule import Start
 from agents.rules import admm
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
-from simulator.runs.run import start_engine
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 

@@ -58,8 +58,8 @@ _FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, **_NO_ADDRESS}
 #: What divides by zero gets an infinity, as in NumPy: a check at each division would keep loops
 #: from vectors.
 _OURS: Any = {"boundscheck": CHECKED, "error_model": "numpy"}
-#: A plugin's: what it gets wrong is noticed.
-_OTHERS: Any = {"boundscheck": True}
+#: A plugin's: what it gets wrong is noticed.  Both are said, or a caller's would hold.
+_OTHERS: Any = {"boundscheck": True, "error_model": "python"}
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -102,10 +102,12 @@ def run_command(
       python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
-    from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import Stopwatch, run
+    from simulator.runs.progress import run_progress
+    from simulator.runs.result import Result, complete_figures, save_result
+    from simulator.runs.simulation import Stopwatch, simulate
+    from simulator.runs.tasks import Run, unfinished
     from simulator.store.store import Store
-    from simulator.sweeps.work import Run, noting, unfinished
+    from simulator.sweeps.workers import noting
 
     hush(quiet)
     if report:
@@ -114,10 +116,8 @@ def run_command(
         plotly_script()  # said before a long run, if it is missing
     draw = None
     if figures:
-        from simulator.figures.run_figures import draw_run  # Matplotlib
-
         look = look_of(**wishes)
-        draw = partial(draw_run, look=look)
+        draw = partial(Result.draw, look=look)
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
@@ -127,12 +127,10 @@ def run_command(
         if draw is not None:
             complete_figures(store, scenario, folder, draw, again=look != look_of())
     else:
-        from simulator.cli.terminal import run_progress
-
         store.check_writable()
         visible = not (quiet or as_json)
-        with run_progress(scenario, visible) as progress, Stopwatch() as watch:
-            result = run(scenario, progress=progress)
+        with run_progress(scenario.name, visible) as progress, Stopwatch() as watch:
+            result = simulate(scenario, progress=progress)
         folder = save_result(
             store,
             result,
@@ -168,7 +166,8 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     from simulator.errors import ScenarioError
     from simulator.runs.plugins import load_plugins
     from simulator.shipped import expanded
-    from simulator.sweeps.plan import make_plan, read_request
+    from simulator.sweeps.plan import make_plan
+    from simulator.sweeps.sweep_file import read_request
 
     loaded = load_plugins(plugins)
     wrong = 0
@@ -250,7 +249,7 @@ def schema_command(kind: str, plugins: tuple[str, ...]) -> None:
     """
     from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
-    from simulator.sweeps.schema import sweep_schema
+    from simulator.sweeps.sweep_file import sweep_schema
 
     scenario = kind == "scenario"
     schema = json_schema(schema_for(load_plugins(plugins))) if scenario else sweep_schema()

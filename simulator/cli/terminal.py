@@ -1,27 +1,20 @@
-"""What people see in a terminal: progress on standard error, the summary on standard output."""
+"""What people see in a terminal."""
 
 from __future__ import annotations
 
 import re
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.runs.result import Row, what_ran
-from simulator.runs.run import Progress as OnSample
-from simulator.scenario.schema import Scenario
+from simulator.runs.result import what_ran
 
-#: The error that a progress line shows: the first of these that a run measures.
-_ERRORS = ("l2_error", "accuracy", "test_error", "distance", "objective")
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
@@ -30,42 +23,6 @@ _HEADINGS = {
     "objective": "objective",
     "gap": "gap",
 }
-
-
-@contextmanager
-def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]:
-    """A line with simulated time, communications, messages a second and the current error."""
-    if not (visible and is_terminal(sys.stderr)):
-        yield None
-        return
-    started = time.perf_counter()
-    with progress_bar(scenario.name, 1.0, "building the problem …") as update:
-
-        def show(row: Row, share: float) -> None:
-            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
-            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
-            sent = f"{row['communications']:,} sent  {speed:,.0f}/s"
-            update(share, f"{row['time']:.4g} s  {sent}  {error}")
-
-        yield show
-
-
-@contextmanager
-def progress_bar(
-    name: str, total: float, news: str, width: int = 20
-) -> Iterator[Callable[[float, str], None]]:
-    """A line on standard error while something goes on; what says how far it is, and the news."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=width),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(name), total=total, news=news)
-        yield lambda done, news: bar.update(task, completed=done, news=news)
 
 
 def show_run(

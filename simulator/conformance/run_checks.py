@@ -104,6 +104,17 @@ _WORLDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]] = {
         ("missed",),
         {"availability": _STAYS, "network.drop": 0.1},
     ),
+    "regular clocks, rounds by neighbours": (
+        FOLLOWED,
+        ("dropped", "stale"),
+        {
+            "clock.ticks": "regular",
+            "clock.peers": "turn",
+            "rounds.barrier": "neighbours",
+            "compute.time": 0.15,
+            "network.drop": 0.2,
+        },
+    ),
     "partitions": (FOLLOWED, ("dropped",), {"network.partitions": [_CUT]}),
     "agents forget, and all of that at once": (
         FOLLOWED,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -20,14 +19,13 @@ from simulator.figures.style import (
     LOOKS,
     PLAIN,
     Look,
-    draw,
     shown_value,
     title,
     wrapped,
 )
 from simulator.figures.sweep_figures import place_words, select
-from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
+from simulator.sweeps.sweep import Frontier
 
 #: Points nearer than this, as a ratio, share a label.
 _NEAR = 1.06
@@ -82,9 +80,6 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
     title(figure, f"{frontier.name}: {what}; lower left is better")
     write_values(figure, lines)
     yield "frontier", figure
-
-
-draw_frontier = partial(draw, frontier_pictures)
 
 
 def _marks(number: int) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from simulator.figures.style import (
     ORANGE,
     PLAIN,
     Look,
-    draw,
     legend_below,
     log_scale,
     title,
@@ -69,7 +67,16 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
         yield "models", figure
 
 
-draw_run = partial(draw, run_pictures)
+def problem_pictures(problem: Problem, look: Look) -> Iterator[tuple[str, Figure]]:
+    """The graph, with the solitary models (and the true ones) on it."""
+    if not can_be_placed(problem):
+        return
+    panels = [("solitary models", problem.solitary)]
+    if problem.targets is not None:
+        panels.insert(0, ("true models", problem.targets))
+    figure = look.picture(0.8 + 0.5 * look.width / len(panels))
+    model_panels(figure, problem, panels)
+    yield "agents", figure
 
 
 def shown_metrics(result: Result, look: Look) -> list[str]:

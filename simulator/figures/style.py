@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context, rcParams
+from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -186,22 +185,6 @@ def read_labels(texts: Iterable[str]) -> dict[str, str]:
             raise ScenarioError(f'--labels {text[:60]}: expected KEY=WORDS, like "seed=instance"')
         found[key.strip()] = words.strip()
     return found
-
-
-def draw(
-    pictures: Callable[[Any, Look], Iterable[tuple[str, Figure]]],
-    result: Any,
-    folder: Path,
-    look: Look | None = None,
-) -> None:
-    """All pictures of a result, as files in a folder, in every format that was asked for."""
-    look = look or Look()
-    # Without dates, so that the same picture is the same bytes.
-    about: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with rc_context(look.style):
-        for name, figure in pictures(result, look):
-            for ending in look.formats:
-                figure.savefig(folder / f"{name}.{ending}", metadata=about.get(ending))
 
 
 def wrapped(text: str, inches: float, size: float = 8) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from simulator.figures.style import (
     GREY,
     PLAIN,
     Look,
-    draw,
     legend_below,
     line_looks,
     log_scale,
@@ -59,9 +57,6 @@ def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
         figure = look.picture(1.1 + 0.42 * len(sweep.axes[keys[1]]))
         _heat_map(figure, sweep, measure, keys, look)
         yield "heat_map", figure
-
-
-draw_sweep = partial(draw, sweep_pictures)
 
 
 def shown_metric(sweep: Sweep, look: Look) -> str | None:

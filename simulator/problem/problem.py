@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
@@ -16,6 +17,7 @@ from agents.losses import Loss
 from agents.machinery.code_errors import read_only
 from simulator.scenario.tables import Floats as Floats
 from simulator.scenario.tables import Ints, Table
+from simulator.showing import Shown
 
 Point = tuple[Floats | None, Floats]
 
@@ -72,9 +74,12 @@ class Material:
     about: Table | None = None
 
 
-@dataclass(frozen=True)
-class Problem:
-    """n agents with models in R^p on a weighted graph."""
+@dataclass(frozen=True, repr=False)
+class Problem(Shown):
+    """The learning problem of a run: who has which data, who knows whom, what would be right.
+
+    n agents with models in R^p on a weighted graph.
+    """
 
     #: (n, n) symmetric, nonnegative, empty diagonal, indices sorted.
     W: csr_array
@@ -108,6 +113,23 @@ class Problem:
     def D(self) -> Floats:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
+
+    def title(self) -> str:
+        """Its size."""
+        points = f"{int(self.data.sizes.sum()):,} points"
+        graph = f"{self.n:,} agents, {self.W.nnz // 2:,} edges"
+        return f"Problem: {graph}, models in R^{self.p}, {self.loss.kind} loss, {points}"
+
+    def table(self) -> pd.DataFrame:
+        """One row an agent."""
+        return pd.DataFrame(
+            {
+                "agent": self.names,
+                "points": self.data.sizes,
+                "confidence": self.confidence,
+                "degree": self.D,
+            }
+        )
 
     def read_only(self) -> Problem:
         """The same for those who only look: its arrays can't be changed, and are not copied."""

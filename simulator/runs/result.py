@@ -1,18 +1,30 @@
-"""What comes out of a run, and how it is summed up."""
+"""What comes out of a run: how it is summed up, kept in the store, and read again."""
 
 from __future__ import annotations
 
 import math
+import os
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from simulator.errors import SimulatorError, StoreWarning
+from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
+from simulator.runs.plugins import Given, load_plugins
+from simulator.runs.scenarios import load_scenario, path_of
 from simulator.scenario.schema import Scenario
+from simulator.seeds import Streams
+from simulator.showing import Shown
 from simulator.store.recording import EventsFile, History, Keeper
+from simulator.store.store import RESULTS_VERSION, Store, Stored
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]
@@ -39,9 +51,13 @@ def what_ran(summary: dict[str, Any]) -> str:
     return f"{summary['algorithm']}, {mode}"
 
 
-@dataclass(frozen=True)
-class Result:
-    """All that came out of a run."""
+@dataclass(frozen=True, repr=False)
+class Result(Shown):
+    """All that came out of a run.
+
+    ``trace`` has one row a sample, ``agents`` one an agent; ``summary`` has the final figures,
+    ``models`` and ``optimum`` (n, p) the agents' models and the best ones, ``problem`` the data.
+    """
 
     #: None only while it travels from a worker.
     scenario: Scenario
@@ -73,6 +89,34 @@ class Result:
     def history_samples(self) -> NDArray[np.int64] | None:
         """The rows of ``trace`` at which ``history`` was recorded."""
         return None if self.kept is None else self.kept.samples
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str], *, plugins: Given = None) -> Result:
+        """A stored result; the problem is built again from its scenario."""
+        place = path_of("folder", folder)
+        store = Store(place.parent)
+        file = store.scenario_file(place)
+        made_with = store.manifest(place)["plugins"]
+        loaded = load_plugins(plugins) if made_with else None
+        if made_with and (loaded is None or loaded.sha256 != made_with["sha256"]):
+            names = " ".join(f"--plugin {name}" for name in made_with["references"])
+            what = "made with a plugin" if loaded is None else "made with another plugin, or before"
+            raise SimulatorError(f"{place}: {what}: give {names}, as it was then")
+        return load_result(store, load_scenario(file, plugins=loaded), place)
+
+    def title(self) -> str:
+        """What was run, and what came of it."""
+        s = self.summary
+        final = s["metrics"]["final"]
+        names = [name for name in TELLING if name in final]
+        errors = ", ".join(f"{name} {final[name]:.4g}" for name in names[:2])
+        sent = f"{s['simulated_time']:.4g} s, {s['communications']:,} communications"
+        return f"Result {s['name']}: {what_ran(s)}; {s['agents']:,} agents; {sent}; {errors}"
+
+    def table(self) -> pd.DataFrame:
+        """The metrics of solitary, first, final and best models."""
+        rows = [{"models": stage, **row} for stage, row in self.summary["metrics"].items()]
+        return pd.DataFrame(rows)
 
 
 def finish(
@@ -172,3 +216,70 @@ def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFra
             if metric.of_baselines:
                 columns[f"{metric.kind}_{stage}"] = metrics.each(metric, theta)
     return pd.DataFrame(columns)
+
+
+# --- in the store ---------------------------------------------------------------------------------
+def save_result(
+    store: Store,
+    result: Result,
+    *,
+    full_hash: str,
+    wall_time: float,
+    draw: Callable[[Result, Path], None] | None = None,
+    force: bool = False,
+) -> Path:
+    """Store a result, with the figures that ``draw`` makes of it; its folder."""
+    arrays = {"models": result.models, "solitary": result.problem.solitary}
+    if result.optimum is not None:
+        arrays["optimum"] = result.optimum
+    if result.problem.targets is not None:
+        arrays["targets"] = result.problem.targets
+    return store.save(
+        result.scenario,
+        Stored(
+            result.trace, result.agents, result.summary, arrays, result.events_file, result.kept
+        ),
+        full_hash=full_hash,
+        wall_time=wall_time,
+        draw=None if draw is None else partial(draw, result),
+        force=force,
+    )
+
+
+def load_result(store: Store, scenario: Scenario, folder: Path) -> Result:
+    """A stored result; the problem is built again from the scenario."""
+    stored = store.load(folder)
+    problem = build_problem(scenario, Streams(scenario.seed, scenario.problem_seed))
+    was = stored.arrays["solitary"]
+    if was.shape != problem.solitary.shape or not np.allclose(was, problem.solitary):
+        version = store.manifest(folder)["results_version"]
+        warnings.warn(
+            f"{folder}: data and graph are built again, and are not those of the run, whose "
+            f"results are of version {version}: this program has version {RESULTS_VERSION}",
+            StoreWarning,
+            stacklevel=2,
+        )
+    return Result(
+        scenario=scenario,
+        problem=problem,
+        trace=stored.trace,
+        agents=stored.agents,
+        summary=stored.summary,
+        models=stored.arrays["models"],
+        optimum=stored.arrays.get("optimum"),
+        events_file=stored.events,
+        kept=stored.history,
+    )
+
+
+def complete_figures(
+    store: Store,
+    scenario: Scenario,
+    folder: Path,
+    draw: Callable[[Result, Path], None],
+    *,
+    again: bool = False,
+) -> None:
+    """Draw the figures of a stored result, unless they are there; ``again`` even then."""
+    if again or not store.has_figures(folder):
+        store.add_figures(folder, partial(draw, load_result(store, scenario, folder)))

@@ -136,12 +136,6 @@ class Store:
             return folder
         with replacing(folder) as draft:
             copies = write_inputs(scenario, draft)
-            hashes = {path: sha256_of(draft / name) for path, name in copies.items()}
-            if digest(scenario, hashes) != full_hash:
-                names = ", ".join(str(path) for path in copies)
-                raise StoreError(
-                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
-                )
             stored.trace.to_csv(draft / TRACE, index=False, lineterminator="\n")
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
@@ -151,6 +145,12 @@ class Store:
             if stored.events is not None:
                 shutil.copyfile(stored.events.path, draft / EVENTS)
             files = describe(draft)
+            hashes = {path: files[name]["sha256"] for path, name in copies.items()}
+            if digest(scenario, hashes) != full_hash:
+                names = ", ".join(str(path) for path in copies)
+                raise StoreError(
+                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
+                )
             figures, plugins = _drawn(draft, draw), scenario.plugins
             manifest = {
                 "schema_version": SCHEMA_VERSION,
@@ -247,10 +247,12 @@ def _read_arrays(folder: Path, manifest: dict[str, Any], name: str) -> dict[str,
 def digest(scenario: Scenario, hashes: dict[Path, str] | None = None) -> str:
     """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version.
 
-    ``hashes`` of its files are those of now, if they are not given.
+    ``hashes`` has those of files that are known already, and gets those that are not.
     """
-    if hashes is None:
-        hashes = {path: sha256_of(path) for path in scenario_files(scenario)}
+    hashes = {} if hashes is None else hashes
+    for path in scenario_files(scenario):
+        if path not in hashes:
+            hashes[path] = sha256_of(path)
     payload = {
         "results_version": RESULTS_VERSION,
         "plugins": scenario.plugins and scenario.plugins.sha256,

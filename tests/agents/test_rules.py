@@ -12,7 +12,8 @@ from agents.rule import AVERAGE, Rule
 from agents.rules import RULES
 from agents.running import RuleError, RunningRule
 from simulator.engines.setup import prepare
-from simulator.runs.run import run, start_engine
+from simulator.runs.run import run
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 from tests.agents.test_gossip import exchanges

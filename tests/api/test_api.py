@@ -24,8 +24,8 @@ from simulator import (
     run,
     sweep,
 )
-from simulator.api.progress import _in_notebook, line
 from simulator.errors import ScenarioError, SimulatorError
+from simulator.runs.progress import _in_notebook, line
 from simulator.sweeps.request import knobs_of
 
 TINY = {
@@ -225,7 +225,7 @@ def test_an_index_with_a_name_is_a_column(rng):
 
 def test_a_stored_run_is_not_computed_again(folder, own, monkeypatch):
     data = points(np.random.default_rng(1))
-    monkeypatch.setattr("simulator.runs.run._run", None)
+    monkeypatch.setattr("simulator.runs.simulation._run", None)
     again = run({"name": "own", "task": {"kind": "files", "train": data}, **OWN}, out=folder)
     np.testing.assert_array_equal(again.models, own.models)
 

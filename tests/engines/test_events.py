@@ -16,7 +16,7 @@ from simulator import load_scenario, run
 from simulator.engines.compiled import compiled_engine
 from simulator.engines.reference import journal
 from simulator.errors import SimulatorError
-from simulator.runs.results import load_result, save_result
+from simulator.runs.result import load_result, save_result
 from simulator.runs.story import Recorded, Window, contacts, fates
 from simulator.store.recording import Keeper, batches
 from simulator.store.store import Store, digest

@@ -31,7 +31,7 @@ from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins
 from simulator.runs.result import COUNTS
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build, problem_of
 from tests.engines import oracle_rules, oracle_simulation

@@ -13,7 +13,7 @@ from simulator import load_scenario, run
 from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.scenario.geography import great_circle
 from simulator.seeds import Streams
 from tests.conftest import MEANS, ROOT, build

@@ -12,7 +12,8 @@ import pytest
 from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
-from simulator.runs.run import run, start_engine
+from simulator.runs.run import run
+from simulator.runs.simulation import start_engine
 from simulator.scenario.files import effective
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build

@@ -17,14 +17,14 @@ from simulator.errors import NoOptimumError, ScenarioError
 from simulator.problem.build import build_problem
 from simulator.problem.graphs import edges
 from simulator.problem.graphs.edges import generate
-from simulator.runs import limits
-from simulator.runs import run as simulation
+from simulator.runs import limits, simulation
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario import laws
 from simulator.scenario.overrides import parse_override, repeated
 from simulator.seeds import Streams
-from simulator.sweeps.plan import MOST_RUNS, Request, make_plan, outline
+from simulator.sweeps.plan import make_plan, outline
+from simulator.sweeps.request import MOST_RUNS, Request
 from simulator.theory.objectives import mp_optimum
 from tests.conftest import LINEAR, MEANS, build
 

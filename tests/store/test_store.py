@@ -19,14 +19,13 @@ from click.testing import CliRunner
 from simulator import sweep
 from simulator.cli.commands import commands
 from simulator.errors import DamagedError, StoreError, StoreWarning
-from simulator.runs.results import load_result, save_result
+from simulator.runs.result import load_result, save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.tasks import Done, Run, pack, unfinished
 from simulator.store import store as store_module
 from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.store.whole_files import DRAFT, replacing, replacing_file
-from simulator.sweeps.jobs import Done, pack
-from simulator.sweeps.work import Run, unfinished
 from tests.conftest import MEANS, ROOT, build
 from tests.damage import DAMAGE, flip
 from tests.sweeping import write_tiny
