@@ -84,7 +84,8 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
 
 def _marks(number: int) -> dict[str, Any]:
     """Colour and marker of a side."""
-    return {"color": LOOKS[number % len(LOOKS)][0], "marker": "o" if number == 0 else "s"}
+    shapes = "os^vDP<>"
+    return {"color": LOOKS[number % len(LOOKS)][0], "marker": shapes[number % len(shapes)]}
 
 
 def costs_axes(axis: Any, points: pd.DataFrame, room: float) -> None:

@@ -42,7 +42,7 @@ class Recorded:
     def __init__(self, folder: Path):
         self.folder = folder
         store = Store(folder.parent)
-        store.scenario_file(folder)  # is it the problem that was run?
+        store.scenario_file(folder)  # events are told of agents that it has made
         self.stored: Stored = store.load(folder)
         if self.stored.events is None:
             raise SimulatorError(

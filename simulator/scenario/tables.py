@@ -83,13 +83,14 @@ def read_cells(
     column names, and all lines have as many cells; with it, cells that a line lacks are "".
     """
     rows: dict[int, list[str]] = {}
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True, strict=True)
-    lines = map(str.split, text.splitlines()) if blanks else reader
+    lines = io.StringIO(text.replace("\t", " ")) if blanks else io.StringIO(text)
+    how: Any = {"delimiter": " " if blanks else ",", "skipinitialspace": True, "strict": True}
+    reader = csv.reader(map(str.strip, lines) if blanks else lines, **how)
     try:
-        for number, cells in enumerate(lines, 1):
+        for cells in reader:
             stripped = [*map(str.strip, cells)]
             if any(stripped):
-                rows[number if blanks else reader.line_num] = stripped
+                rows[reader.line_num] = stripped
     except csv.Error as error:
         raise ScenarioError(f"{path}: malformed CSV: {error} (line {reader.line_num})") from None
     if header is None and 1 not in rows:

@@ -304,6 +304,11 @@ def test_edge_list_with_blanks(file):
     np.testing.assert_array_equal(W.toarray(), EDGES)
 
 
+def test_names_with_blanks_are_in_quotes(file):
+    W = from_file(file('ann bob .5\n"cy d"  ann\t2\nbob "NA" \n', "g.txt"))
+    np.testing.assert_array_equal(W.toarray(), EDGES)
+
+
 def test_a_million_edges_in_a_file(file):
     n = 200_000
     steps = np.arange(1, 6)
