@@ -32,8 +32,7 @@ def list_command(out: Path) -> None:
       python -m simulator list
     """
     from simulator.cli.terminal import Column, number, show_table
-    from simulator.runs.listing import results_table
-    from simulator.runs.result import TELLING
+    from simulator.runs.result import TELLING, results_table
 
     table = results_table(out)
     if table.empty:
