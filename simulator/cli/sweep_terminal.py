@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from simulator.cli.terminal import Column, fitted, number, terminal
+from simulator.runs.result import TELLING
 from simulator.store.store import Store
 from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.plan import Plan
@@ -31,8 +32,6 @@ _HEADINGS = {
     "test_error": "final test error",
     "distance": "final distance",
 }
-#: Of which one is shown at equal budgets, in this order.
-_ERRORS = ("accuracy", "test_error", "l2_error", "distance")
 #: What may be equal, in words.
 _EQUAL = {"communications": "messages", "bytes": "bytes", "time": "seconds"}
 #: What a table leaves out where it has all of the above to show.
@@ -94,7 +93,7 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
     if table.empty or comparison.vary[0] == "algorithm.mode":
         return
     target = comparison.runs["target"].dropna()
-    wanted = [*target.unique(), *_ERRORS, *table["metric"]]
+    wanted = [*target.unique(), *TELLING, *table["metric"]]
     metric = next(name for name in wanted if (table["metric"] == name).any())
     shown = table[table["metric"] == metric]
     first = shown[shown["equal"] == shown["equal"].iloc[0]]

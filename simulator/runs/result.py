@@ -1,4 +1,4 @@
-"""What comes out of a run: how it is summed up, kept in the store, and read again."""
+"""What comes out of a run: how it is summed up, kept in the store, read again and listed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.errors import SimulatorError, StoreWarning
+from simulator.errors import DamagedError, LayoutError, MissingError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.runs.plugins import Given, load_plugins
@@ -24,7 +24,7 @@ from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.showing import Shown
 from simulator.store.recording import EventsFile, History, Keeper
-from simulator.store.store import RESULTS_VERSION, Store, Stored
+from simulator.store.store import MANIFEST, RESULTS_VERSION, Store, Stored, read_manifest
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]
@@ -39,6 +39,16 @@ COUNTS = (
     "skipped",
     "bytes",
 )
+#: What tasks are judged by: the first that is measured tells most.
+TELLING = ("accuracy", "test_error", "l2_error", "distance")
+
+
+def what_ran(summary: dict[str, Any]) -> str:
+    """``mp, asynchronous``; the baselines send nothing, and have no mode."""
+    if summary["algorithm"] in ("solitary", "consensus"):
+        return str(summary["algorithm"])
+    mode = "asynchronous" if summary["mode"] == "async" else "synchronous"
+    return f"{summary['algorithm']}, {mode}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,15 +107,11 @@ class Result(Shown):
     def title(self) -> str:
         """What was run, and what came of it."""
         s = self.summary
-        mode = {"async": ", asynchronous", "sync": ", synchronous"}[s["mode"]]
-        mode = mode if self.scenario.algorithm.rule is not None else ""
         final = s["metrics"]["final"]
-        names = [n for n in ("accuracy", "test_error", "l2_error", "distance") if n in final]
+        names = [name for name in TELLING if name in final]
         errors = ", ".join(f"{name} {final[name]:.4g}" for name in names[:2])
         sent = f"{s['simulated_time']:.4g} s, {s['communications']:,} communications"
-        return (
-            f"Result {s['name']}: {s['algorithm']}{mode}; {s['agents']:,} agents; {sent}; {errors}"
-        )
+        return f"Result {s['name']}: {what_ran(s)}; {s['agents']:,} agents; {sent}; {errors}"
 
     def table(self) -> pd.DataFrame:
         """The metrics of solitary, first, final and best models."""
@@ -277,3 +283,45 @@ def complete_figures(
     """Draw the figures of a stored result, unless they are there; ``again`` even then."""
     if again or not store.has_figures(folder):
         store.add_figures(folder, partial(draw, load_result(store, scenario, folder)))
+
+
+# --- all that is there ----------------------------------------------------------------------------
+#: What every row has; the metrics that runs ended with come after these.
+LISTED = (
+    "folder", "what", "name", "algorithm", "mode", "seed", "agents", "runs", "simulated_time",
+    "communications",
+)  # fmt: skip
+
+
+def results_table(root: Path) -> pd.DataFrame:
+    """One row a run, a sweep, a comparison or a frontier; the newest first.
+
+    What is not complete is left out; a warning tells of what is damaged, and of what only another
+    version of the program reads.
+    """
+    places = [*root.glob(f"*/{MANIFEST}"), *root.glob(f"sweeps/*/{MANIFEST}")]
+    rows, unread = [], list[str]()
+    for path in sorted(places, key=lambda path: (-path.stat().st_mtime, str(path))):
+        try:
+            manifest = read_manifest(path.parent)
+        except MissingError:
+            continue
+        except (DamagedError, LayoutError) as error:
+            unread.append(str(error))
+            continue
+        rows.append({"folder": str(path.parent), **_row(manifest, path.parent.name)})
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        warnings.warn(f"{unread[0]}{more}: not listed", StoreWarning, stacklevel=2)
+    return pd.DataFrame(rows, columns=None if rows else list(LISTED))
+
+
+def _row(manifest: dict[str, Any], folder: str) -> dict[str, Any]:
+    summary = manifest.get("summary")
+    row: dict[str, Any] = dict.fromkeys(LISTED[1:])
+    if summary is None:
+        what = manifest.get("what", "sweep")
+        runs = len(set(manifest.get("runs", [])))
+        return {**row, "what": what, "name": folder.rsplit("-", 1)[0], "runs": runs}
+    known = {name: summary[name] for name in LISTED[2:] if name in summary}
+    return {**row, "what": "run", **known, "runs": 1, **summary["metrics"]["final"]}

@@ -301,30 +301,18 @@ event: Any = _event  # untyped
 _COMPILING = "numba:compiler_lock"
 
 
-class Stopwatch(event.Listener):
+class Stopwatch:
     """A context manager: ``seconds`` without compiling, and ``compiling``."""
 
-    def __init__(self) -> None:
-        self.seconds = self.compiling = 0.0
-        self._depth, self._began, self._started = 0, 0.0, 0.0
+    seconds = compiling = 0.0
 
     def __enter__(self) -> Self:
-        event.register(_COMPILING, self)
+        self._lock = event.TimingListener()
+        event.register(_COMPILING, self._lock)
         self._started = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
-        event.unregister(_COMPILING, self)
+        event.unregister(_COMPILING, self._lock)
+        self.compiling = self._lock.duration if self._lock.done else 0.0
         self.seconds = time.perf_counter() - self._started - self.compiling
-
-    def on_start(self, _: Any) -> None:
-        """The lock is taken; it may be taken again by who holds it."""
-        if self._depth == 0:
-            self._began = time.perf_counter()
-        self._depth += 1
-
-    def on_end(self, _: Any) -> None:
-        """It is given back."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.compiling += time.perf_counter() - self._began
