@@ -39,6 +39,16 @@ COUNTS = (
     "skipped",
     "bytes",
 )
+#: What tasks are judged by: the first that is measured tells most.
+TELLING = ("accuracy", "test_error", "l2_error", "distance")
+
+
+def what_ran(summary: dict[str, Any]) -> str:
+    """``mp, asynchronous``; the baselines send nothing, and have no mode."""
+    if summary["algorithm"] in ("solitary", "consensus"):
+        return str(summary["algorithm"])
+    mode = "asynchronous" if summary["mode"] == "async" else "synchronous"
+    return f"{summary['algorithm']}, {mode}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,15 +107,11 @@ class Result(Shown):
     def title(self) -> str:
         """What was run, and what came of it."""
         s = self.summary
-        mode = {"async": ", asynchronous", "sync": ", synchronous"}[s["mode"]]
-        mode = mode if self.scenario.algorithm.rule is not None else ""
         final = s["metrics"]["final"]
-        names = [n for n in ("accuracy", "test_error", "l2_error", "distance") if n in final]
+        names = [name for name in TELLING if name in final]
         errors = ", ".join(f"{name} {final[name]:.4g}" for name in names[:2])
         sent = f"{s['simulated_time']:.4g} s, {s['communications']:,} communications"
-        return (
-            f"Result {s['name']}: {s['algorithm']}{mode}; {s['agents']:,} agents; {sent}; {errors}"
-        )
+        return f"Result {s['name']}: {what_ran(s)}; {s['agents']:,} agents; {sent}; {errors}"
 
     def table(self) -> pd.DataFrame:
         """The metrics of solitary, first, final and best models."""
