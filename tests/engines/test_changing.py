@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,6 +163,18 @@ def test_a_column_says_when_points_arrive(engine, tmp_path):
     assert points.time.tolist() == [1, 2.5, 2.5, 3]
     assert points.agent.tolist() == [0, 1, 1, 0]
     assert result.trace.points.tolist() == [2, 3, 3, 6, 6, 6]
+
+
+def test_a_table_of_pandas_has_a_column_of_times(tmp_path):
+    """As the file has it."""
+    rows = pd.read_csv(io.StringIO(POINTS))
+    (tmp_path / "train.csv").write_text(POINTS)
+    graph = {"kind": "networkx", "generator": "complete_graph"}
+    common = {"graph": graph, "stream": {"column": "t"}, "stop": {"time": 5}}
+    tables = (str(tmp_path / "train.csv"), rows)
+    one, other = (run({"task": {"kind": "files", "train": table}, **common}) for table in tables)
+    np.testing.assert_array_equal(one.models, other.models)
+    assert one.trace.points.tolist() == other.trace.points.tolist()
 
 
 @pytest.mark.parametrize(
