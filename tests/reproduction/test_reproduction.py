@@ -59,8 +59,6 @@ from tests.processes import Command
 
 CHOICES = ROOT / "reproduction" / "choices.yaml"
 COMMITTED = ROOT / "results" / "paper"
-#: Of results at full size, which are written once, after the last change of numbers.
-ANEW = pytest.mark.xfail(reason="results/paper is to be written anew", strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -471,7 +469,6 @@ def test_quick_versions_and_their_claims_are_those_committed(quick):
     )
 
 
-@ANEW
 def test_the_committed_reproduction_is_complete_and_of_these_choices():
     """Full size: every figure and table, with the choices as they are now."""
     page = (COMMITTED / "README.md").read_text()
@@ -486,7 +483,6 @@ def test_the_committed_reproduction_is_complete_and_of_these_choices():
     assert "Of another making" not in page
 
 
-@ANEW
 def test_tuned_choices_are_the_best_on_held_out_instances(choices):
     best = pd.read_csv(COMMITTED / "tuning-best.csv")
     tuned = best[best["choice"] != "mean_estimation.alpha"]
@@ -495,7 +491,6 @@ def test_tuned_choices_are_the_best_on_held_out_instances(choices):
         assert row.chosen == row.best == choices.at(row.choice, int(row.case))
 
 
-@ANEW
 def test_less_privacy_and_fewer_dimensions_are_more_accurate():
     """As committed: a smaller ε means more noise, and every coordinate has its own."""
     table = pd.read_csv(COMMITTED / "private.csv")
@@ -510,7 +505,6 @@ def test_less_privacy_and_fewer_dimensions_are_more_accurate():
     assert (later["gaussian"] > later["gaussian_keep"]).all()
 
 
-@ANEW
 def test_the_readme_counts_as_the_claims_do():
     claims = pd.read_csv(COMMITTED / "claims.csv", keep_default_na=False)
     readme = (ROOT / "README.md").read_text()
