@@ -195,7 +195,7 @@ class Private(Collaborative):
         norm.  The step must not depend on the points either, only on their number.  Agents without
         data have nothing to hide.
         """
-        s.left = np.full(len(start.D), -1)
+        s.left, s.bound = np.full(len(start.D), -1), np.full(len(start.D), -1.0)
         privacy = self.privacy
         if privacy is None:
             start.gradients()

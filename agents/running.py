@@ -395,7 +395,7 @@ class RunningRule:
         for array, of_links, places in self.forgotten():
             entries = array[first:last] if of_links else array[i : i + 1]
             entries[:] = 0
-            flat = entries.reshape(len(entries), -1)
+            flat = entries.reshape(len(entries), int(np.prod(entries.shape[1:])))
             for what, place in places.items():
                 new = model if what == "model" or copies is None else copies[first:last]
                 flat[:, place : place + len(model)] = new

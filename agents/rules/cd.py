@@ -40,7 +40,7 @@ class CoordinateDescent(Rule):
     #: v_i, Θ̃_i^j, a_i, the gradient.
     v, copies, a = per_agent("p"), per_link("p", given="copy"), per_agent()
     slope = scratch("p")
-    #: The scales of the noise (0: none), ℓ_i where it must not depend on the points (0: it does),
+    #: The scales of the noise (0: none), ℓ_i where it must not depend on the points (−1: it does),
     #: and the updates left (−1: any).
     laplace, normal = per_agent(given="prepare"), per_agent(given="prepare")
     bound, left = per_agent(given="prepare"), per_agent(dtype=int, given="prepare")
@@ -54,7 +54,7 @@ class CoordinateDescent(Rule):
     def refresh(s: Any, i: int) -> None:
         """The step, and v anew."""
         first, last = s.first[i], s.first[i + 1]
-        ell = s.bound[i] if s.bound[i] > 0.0 else curvature(s, i)
+        ell = s.bound[i] if s.bound[i] >= 0.0 else curvature(s, i)
         s.a[i] = 1.0 / (1.0 + s.mu / 2.0 * (ell + 2.0 * s.ridge))
         terms = np.empty(last - first)
         for x in range(s.p):

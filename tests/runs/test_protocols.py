@@ -39,7 +39,8 @@ class HalfDone(Rounds):
         for _ in range(2 if len(links(w, i)) == 2 else 1):
             send_all(w, i)
         if len(links(w, i)) == 3:
-            take(w, i, links(w, i)[0])
+            for k in links(w, i):
+                take(w, i, k)
         wait(w, i)
 
     def complete(w, i):
