@@ -38,10 +38,9 @@ from agents.parameters import Collaborative, Strict, TradeOff
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-#: The protocols, in which a rule's functions are called; docs/design.md has them in a table.
+#: Words for protocols of ``agents.protocols``, which a rule may name by its class, too.
 ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL = "answer, then solve", "solve, then answer", "tell"
 AVERAGE = "average"
-PROTOCOLS = (ANSWER_THEN_SOLVE, SOLVE_THEN_ANSWER, TELL, AVERAGE)
 
 
 # --- declarations --------------------------------------------------------------------------------
@@ -108,6 +107,8 @@ class Start:
     parameters: Any
     #: λ of the fit's (λ/2)‖θ‖², 0 for losses that need none.
     ridge: float = 0.0
+    #: How many of their points agents have; None: all.
+    counts: Indices | None = None
     #: What ``proximal`` and ``gradients`` asked for.
     steps: tuple[Floats | None, Floats | None, int] | None = field(default=None, init=False)
     slopes: bool = field(default=False, init=False)
@@ -146,8 +147,8 @@ class Rule:
 
     kind: ClassVar[str]
     #: The protocols that it can follow, the first by default; ``protocol`` is short for one.
-    protocols: ClassVar[tuple[str, ...]] = (ANSWER_THEN_SOLVE,)
-    protocol: ClassVar[str] = ANSWER_THEN_SOLVE
+    protocols: ClassVar[tuple[Any, ...]] = (ANSWER_THEN_SOLVE,)
+    protocol: ClassVar[Any] = ANSWER_THEN_SOLVE
     #: What the rule minimises, for the metrics that need an optimum: Q_MP, Q_CL, or the loss of one
     #: model for all (mp, cl, consensus).
     objective: ClassVar[str | None] = None
@@ -290,7 +291,6 @@ def uniform(s: Any) -> float:
 __all__ = [
     "ANSWER_THEN_SOLVE",
     "AVERAGE",
-    "PROTOCOLS",
     "SOLVE_THEN_ANSWER",
     "TELL",
     "Collaborative",

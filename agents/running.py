@@ -21,8 +21,9 @@ from agents.machinery.code_errors import RAISED, CodeError, code_of, failed, pla
 from agents.machinery.compiling import floats, kernel
 from agents.machinery.intrinsics import invoke, next_double
 from agents.parameters import numbers_of
+from agents.protocols import protocols_of
 from agents.proximal import Attached
-from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
+from agents.rule import SOLVE_THEN_ANSWER, TELL, Rule, Start
 
 Floats = NDArray[np.float64]
 
@@ -252,6 +253,8 @@ class RunningRule:
         self.arrays = {name: getattr(draft, name) for name in layout.arrays}
         self.models: Floats = self.arrays["models"]
         self.loss = self._attach(start)
+        #: How many points each agent has, where they arrive.
+        self.counts = start.counts if self.loss is None else self.loss.data.counts
         self._rng = rng
         #: The state as plain Python sees it.
         self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
@@ -322,6 +325,7 @@ class RunningRule:
             norm=start.norm,
             proximal=start.steps is not None,
             curved=start.curved,
+            counts=start.counts,
         )
 
     @property
@@ -497,7 +501,7 @@ class RunningRule:
             self._try_one("refresh", i, trial, ["models"], lambda: refresh(s, i))
         out = np.full(self.shape, np.nan)
         hello = trial["models"][i].copy()
-        averages = rule.protocol == AVERAGE
+        averages = _averages(rule)
         received = np.empty(self.shape)
 
         def tell() -> None:
@@ -532,7 +536,7 @@ class RunningRule:
                     name, "it changes another agent's model", f" for agent {i} at 0 s"
                 )
 
-        first = averages or rule.protocol == ANSWER_THEN_SOLVE
+        first = rule.protocol not in (SOLVE_THEN_ANSWER, TELL)
         for step in (tell, absorb, solve) if first else (solve, tell, absorb):
             step()
         introduce = rule.introduce
@@ -557,9 +561,14 @@ class RunningRule:
                 raise self.failure(name, f"it changes {array}, {who}", f" for agent {i} at 0 s")
 
 
+def _averages(rule: type[Rule]) -> bool:
+    """May absorbing change models?"""
+    return any(protocol.averages for protocol in protocols_of(rule).values())
+
+
 def changed_by(rule: type[Rule]) -> str:
     """What may have made a model what it is: the functions that change models."""
-    names = ("absorb", "solve") if rule.protocol == AVERAGE else ("solve",)
+    names = ("absorb", "solve") if _averages(rule) else ("solve",)
     places = [f"{name} ({place_of(code_of(getattr(rule, name)))})" for name in names]
     return f"rule {rule.kind} has changed it in {' or '.join(places)}"
 

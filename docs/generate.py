@@ -43,7 +43,7 @@ def reference() -> str:
             parts += [f"## {key}", about.get("description", "")]
             parts += _sections(blocks, schema["$defs"], set())
     sweep = sweep_schema()
-    parts += ["## A sweep file", sweep["description"], _table(sweep, {})]
+    parts += ["## A sweep file", sweep["description"], _table(sweep, sweep["$defs"])]
     return "\n\n".join(parts) + "\n"
 
 

@@ -60,7 +60,7 @@ class Shown:
         shown = table.head(_ROWS).to_html(index=False, border=0, na_rep="", float_format=_number)
         more = f"<p>… and {len(table) - _ROWS} more rows</p>" if len(table) > _ROWS else ""
         try:
-            data = b64encode(import_module(figures).png(self.plot())).decode()
+            data = b64encode(self.plot()._repr_png_()).decode()
             picture = f'<img src="data:image/png;base64,{data}" style="max-width: 100%"/>'
         except SimulatorError:
             picture = ""

@@ -32,13 +32,13 @@ def list_command(out: Path) -> None:
       python -m simulator list
     """
     from simulator.cli.terminal import Column, number, show_table
-    from simulator.runs.listing import results_table
+    from simulator.runs.result import TELLING, results_table
 
     table = results_table(out)
     if table.empty:
         click.echo(f"{out}: nothing is stored there")
         return
-    errors = [name for name in ("accuracy", "test_error", "l2_error", "distance") if name in table]
+    errors = [name for name in TELLING if name in table]
     rows = [row for _, row in table.astype(object).where(table.notna(), None).iterrows()]
 
     def shown(name: str) -> list[str]:

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from simulator.cli.terminal import Column, fitted, number, terminal
+from simulator.runs.result import TELLING
 from simulator.store.store import Store
-from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.sweeps.comparison import result_text
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Comparison, Frontier, Sweep
@@ -31,8 +32,6 @@ _HEADINGS = {
     "test_error": "final test error",
     "distance": "final distance",
 }
-#: Of which one is shown at equal budgets, in this order.
-_ERRORS = ("accuracy", "test_error", "l2_error", "distance")
 #: What may be equal, in words.
 _EQUAL = {"communications": "messages", "bytes": "bytes", "time": "seconds"}
 #: What a table leaves out where it has all of the above to show.
@@ -74,9 +73,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
         where = ", ".join(f"{key}={_as_given(comparison, key, row[key])}" for key in keys)
-        text = speedup_text(row)
-        if row["bound"] != "none":
-            text += f"; {costs_text(row)}"
+        text = result_text(row)
         left_out = [
             f"{row[name]} pair{'' if row[name] == 1 else 's'} left out: {why}"
             for name, why in (("censored", "neither reached the target"), ("failed", "failed"))
@@ -94,7 +91,7 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
     if table.empty or comparison.vary[0] == "algorithm.mode":
         return
     target = comparison.runs["target"].dropna()
-    wanted = [*target.unique(), *_ERRORS, *table["metric"]]
+    wanted = [*target.unique(), *TELLING, *table["metric"]]
     metric = next(name for name in wanted if (table["metric"] == name).any())
     shown = table[table["metric"] == metric]
     first = shown[shown["equal"] == shown["equal"].iloc[0]]

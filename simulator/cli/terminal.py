@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from simulator.runs.result import what_ran
+
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
@@ -29,9 +31,7 @@ def show_run(
     """The closing summary of a run, and where its files are."""
     console = Console(highlight=False, soft_wrap=True)
     summary = manifest["summary"]
-    title = f"{summary['name']}: {summary['algorithm']}"
-    if summary["algorithm"] not in ("solitary", "consensus"):
-        title += f", {'asynchronous' if summary['mode'] == 'async' else 'synchronous'}"
+    title = f"{summary['name']}: {what_ran(summary)}"
     agents = _count(summary["agents"], "agent")
     console.print(
         f"[bold]{escape(title)}[/bold]  ({agents}, {_count(summary['edges'], 'edge')}, "

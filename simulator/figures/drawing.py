@@ -13,13 +13,11 @@ from simulator.errors import SimulatorError
 from simulator.figures.comparison_figures import comparison_pictures
 from simulator.figures.frontier_figures import frontier_pictures
 from simulator.figures.run_figures import problem_pictures, run_pictures
-from simulator.figures.style import PAGE, Look, Picture, png
+from simulator.figures.style import PAGE, Look, Picture
 from simulator.figures.sweep_figures import sweep_pictures
 from simulator.problem.problem import Problem
 from simulator.runs.result import Result
 from simulator.sweeps.sweep import Comparison, Frontier, Sweep
-
-__all__ = ["draw", "plot", "png"]
 
 #: Yields figures with their names, the most telling one first; drawn within the look's style.
 Pictures = Callable[[Any, Look], Iterator[tuple[str, Figure]]]

@@ -13,7 +13,16 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from simulator.figures.style import COUNTS, HALO, LOOKS, PLAIN, Look, title, wrapped
+from simulator.figures.style import (
+    COUNTS,
+    HALO,
+    LOOKS,
+    PLAIN,
+    Look,
+    shown_value,
+    title,
+    wrapped,
+)
 from simulator.figures.sweep_figures import place_words, select
 from simulator.sweeps.request import label, side_names
 from simulator.sweeps.sweep import Frontier
@@ -75,7 +84,8 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
 
 def _marks(number: int) -> dict[str, Any]:
     """Colour and marker of a side."""
-    return {"color": LOOKS[number % len(LOOKS)][0], "marker": "o" if number == 0 else "s"}
+    shapes = "os^vDP<>"
+    return {"color": LOOKS[number % len(LOOKS)][0], "marker": shapes[number % len(shapes)]}
 
 
 def costs_axes(axis: Any, points: pd.DataFrame, room: float) -> None:
@@ -209,4 +219,4 @@ def _shown(point: pd.Series[Any]) -> str:
     value = point["given"]
     if point["knob"] == "clock.rate" and isinstance(value, int | float):
         return f"{value:g}/s"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return shown_value(value)

@@ -28,11 +28,9 @@ from simulator.figures.style import (
 )
 from simulator.problem.problem import Floats, Problem
 from simulator.problem.tasks.papers import LinearClassification, MeanEstimation
-from simulator.runs.result import Result
+from simulator.runs.result import TELLING, Result, what_ran
 from simulator.scenario.kinds import kind_of
 
-#: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
-SHOWN = ("accuracy", "test_error", "l2_error", "distance")
 #: What curves are drawn against.
 AXES = {
     "time": "simulated time (s)",
@@ -86,7 +84,7 @@ def shown_metrics(result: Result, look: Look) -> list[str]:
     measured = [kind_of(metric) for metric in result.scenario.kinds.metrics]
     there = [name for name in measured if name in result.trace]
     if look.metric is None:
-        known = [name for name in SHOWN if name in there]
+        known = [name for name in TELLING if name in there]
         asked = [metric.kind for metric in getattr(result.scenario.record, "metrics", ())]
         shown = [*known[:1], *(name for name in asked if name in there)]
         return list(dict.fromkeys(shown)) or there[:1]
@@ -139,9 +137,13 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
             # Metrics are step functions: between samples the last value holds.
             axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
             for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
+                look_of = {"color": colour, "linestyle": style, "label": stage}
+                if f"{name}_{stage}" in trace:  # it moves
+                    axis.step(trace[x], trace[f"{name}_{stage}"], where="post", **look_of)
+                    continue
                 level = table.get(stage, {}).get(name, 0.0)
                 if level > 0:
-                    axis.axhline(level, color=colour, linestyle=style, label=stage)
+                    axis.axhline(level, **look_of)
             if not known[name].grows and (trace[name] > 0).all():
                 log_scale(axis)
             if look.narrow or x == "time":
@@ -156,10 +158,7 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
 
 def _title(result: Result) -> str:
     summary = result.summary
-    text = f"{summary['name']}: {summary['algorithm']}"
-    if result.scenario.algorithm.rule is not None:
-        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
-    return f"{text}, {summary['agents']:,} agents"
+    return f"{summary['name']}: {what_ran(summary)}, {summary['agents']:,} agents"
 
 
 # --- agents ---------------------------------------------------------------------------------------

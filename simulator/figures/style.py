@@ -99,14 +99,9 @@ class Picture(Figure):
     """A figure that shows itself in a notebook, whether or not pyplot is in use."""
 
     def _repr_png_(self) -> bytes:
-        return png(self)
-
-
-def png(figure: Figure, dpi: int = 110) -> bytes:
-    """A figure as the bytes of a PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
-from simulator.figures.run_figures import SHOWN, curve_axes
+from simulator.figures.run_figures import curve_axes
 from simulator.figures.style import (
     GREY,
     PLAIN,
@@ -24,6 +24,7 @@ from simulator.figures.style import (
     value_ticks,
     wrapped,
 )
+from simulator.runs.result import TELLING
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Sweep
 from simulator.sweeps.tables import STAGES
@@ -66,7 +67,7 @@ def shown_metric(sweep: Sweep, look: Look) -> str | None:
             allowed = ", ".join(name for name in known if name in sweep.summary)
             raise ScenarioError(f"--metric {look.metric}: not in these runs; allowed: {allowed}")
         return look.metric
-    wanted = [*sweep.runs["target"].dropna().unique(), *SHOWN, *sweep.metrics]
+    wanted = [*sweep.runs["target"].dropna().unique(), *TELLING, *sweep.metrics]
     return next((name for name in wanted if name in sweep.curves), None)
 
 
@@ -80,7 +81,7 @@ def telling(sweep: Sweep) -> str | None:
     if summary["time_to_target"].notna().any():
         return "time_to_target"
     found = {}
-    for name in [name for name in SHOWN if name in summary] or sweep.metrics:
+    for name in [name for name in TELLING if name in summary] or sweep.metrics:
         if name not in summary or not np.isfinite(summary[f"{name}_low"]).all():
             continue
         middle = summary[name].to_numpy()

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from agents.machinery.code_cache import is_ours
 from agents.protocols import protocol_of
-from agents.rule import SOLVE_THEN_ANSWER
 from simulator.engines.event_rows import (
     DELIVER,
     DROP,
@@ -143,7 +143,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
     problem, rule = result.problem, result.scenario.algorithm.rule
     assert result.events_file is not None
     assert rule is not None
-    protocol = protocol_of(rule, result.scenario.algorithm.protocol).kind
+    protocol = protocol_of(rule, result.scenario.algorithm.protocol)
     counts = {kind: np.zeros(problem.n, dtype=np.int64) for kind in COUNTED}
     knowledge, messages, delays = Knowledge(problem), Messages(window), Histogram()
     sent = np.zeros(result.summary["communications"])  # when each message was sent
@@ -157,7 +157,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
         arrived = batch[batch["kind"] == DELIVER]
         delays.add(arrived["time"].to_numpy() - sent[arrived["message"]])
         messages.take(batch)
-        told = _told(batch, sent, protocol)
+        told = _told(batch, sent, protocol.versioned)
         # A sample is taken after all events up to and including its instant.
         while done < len(times) and len(batch) and times[done] < batch["time"].iloc[-1]:
             before = told["time"] <= times[done]
@@ -173,7 +173,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
     return Story(happened, delays, known, ages, messages)
 
 
-def _told(batch: pd.DataFrame, sent: Floats, protocol: str) -> pd.DataFrame:
+def _told(batch: pd.DataFrame, sent: Floats, solves_first: bool) -> pd.DataFrame:
     """The rows at which an agent learns something of ``peer``, and when that was sent.
 
     What is handled and not stale is known; but who solves before it answers takes in a request
@@ -181,7 +181,7 @@ def _told(batch: pd.DataFrame, sent: Floats, protocol: str) -> pd.DataFrame:
     """
     kind, what = batch["kind"], batch["what"]
     heard = (kind == HANDLE) & (kind.shift(-1) != STALE)
-    if protocol == SOLVE_THEN_ANSWER:
+    if solves_first:
         answered = (kind == SEND) & (what == WHAT.index("reply"))
         asked = pd.Series(sent[batch["answers"][answered]], batch.index[answered])
         batch = batch.assign(sent_at=asked.reindex(batch.index).fillna(batch["sent_at"]))
@@ -277,12 +277,13 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
 
     so the age is exponential plus a delay, and ``end`` where nothing was heard yet; r has the first
     term alone where nobody answers.  Rounds, where nobody chooses when to speak, have no such law,
-    nor have regular clocks, peers in turn, and networks whose agents come and go.
+    nor have regular clocks, peers in turn, plugins' protocols, and networks whose agents come and
+    go.
     """
     scenario = setup.scenario
     lives = scenario.availability is not None or scenario.network.partitions
     in_order = scenario.clock.ticks == "regular" or setup.peers == "turn"
-    if scenario.algorithm.mode != "async" or lives or in_order:
+    if scenario.algorithm.mode != "async" or lives or in_order or not is_ours(setup.protocol):
         return None
     kept = 1 - _loss(scenario)
     chosen = setup.rates[setup.owners] * _chances(setup)

@@ -9,6 +9,7 @@ import pandas as pd
 
 from agents.protocols import protocol_of
 from simulator.figures.agent_layout import Layout, arrange
+from simulator.figures.style import shown_value
 from simulator.report.event_story import Messages, tell
 from simulator.report.parts import (
     MAIN,
@@ -268,7 +269,7 @@ def _settings(scenario: Scenario) -> list[tuple[str, str]]:
     """Every key of the scenario and its value, dotted."""
     dotted = pd.json_normalize(scenario_values(scenario)).iloc[0].to_dict()
     return [
-        (str(key), f"{value:g}" if isinstance(value, float) else str(value))
+        (str(key), shown_value(value))
         for key, value in dotted.items()
         if value is not None and key not in ("name", "description")
     ]

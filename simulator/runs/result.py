@@ -1,4 +1,4 @@
-"""What comes out of a run: how it is summed up, kept in the store, and read again."""
+"""What comes out of a run: how it is summed up, kept in the store, read again and listed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from simulator.errors import SimulatorError, StoreWarning
+from simulator.errors import DamagedError, LayoutError, MissingError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.runs.plugins import Given, load_plugins
@@ -24,7 +24,7 @@ from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.showing import Shown
 from simulator.store.recording import EventsFile, History, Keeper
-from simulator.store.store import RESULTS_VERSION, Store, Stored
+from simulator.store.store import MANIFEST, RESULTS_VERSION, Store, Stored, read_manifest
 from simulator.theory.metrics import Followed, Target, View
 
 Row = dict[str, float]
@@ -39,6 +39,16 @@ COUNTS = (
     "skipped",
     "bytes",
 )
+#: What tasks are judged by: the first that is measured tells most.
+TELLING = ("accuracy", "test_error", "l2_error", "distance")
+
+
+def what_ran(summary: dict[str, Any]) -> str:
+    """``mp, asynchronous``; the baselines send nothing, and have no mode."""
+    if summary["algorithm"] in ("solitary", "consensus"):
+        return str(summary["algorithm"])
+    mode = "asynchronous" if summary["mode"] == "async" else "synchronous"
+    return f"{summary['algorithm']}, {mode}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,15 +107,11 @@ class Result(Shown):
     def title(self) -> str:
         """What was run, and what came of it."""
         s = self.summary
-        mode = {"async": ", asynchronous", "sync": ", synchronous"}[s["mode"]]
-        mode = mode if self.scenario.algorithm.rule is not None else ""
         final = s["metrics"]["final"]
-        names = [n for n in ("accuracy", "test_error", "l2_error", "distance") if n in final]
+        names = [name for name in TELLING if name in final]
         errors = ", ".join(f"{name} {final[name]:.4g}" for name in names[:2])
         sent = f"{s['simulated_time']:.4g} s, {s['communications']:,} communications"
-        return (
-            f"Result {s['name']}: {s['algorithm']}{mode}; {s['agents']:,} agents; {sent}; {errors}"
-        )
+        return f"Result {s['name']}: {what_ran(s)}; {s['agents']:,} agents; {sent}; {errors}"
 
     def table(self) -> pd.DataFrame:
         """The metrics of solitary, first, final and best models."""
@@ -122,6 +128,7 @@ def finish(
     models: Floats,
     target: Target | None = None,
     reached: tuple[float, int] | None = None,
+    exact: bool | None = None,
     exhausted: int = 0,
     columns: dict[str, Any] | None = None,
     events: EventsFile | None = None,
@@ -130,7 +137,11 @@ def finish(
     """Sum up a run."""
     kept = None if keeper is None else keeper.history()
     last = rows[-1]
-    measured = {"solitary": metrics.measure(problem.solitary), "start": rows[0], "final": last}
+    measured = {
+        "solitary": metrics.measure(metrics.problem.solitary),
+        "start": rows[0],
+        "final": last,
+    }
     if metrics.optimum is not None:
         measured["optimum"] = metrics.measure(metrics.optimum)
     measured["consensus"] = metrics.measure(consensus)
@@ -169,13 +180,15 @@ def finish(
             "direction": "above" if target.above else "below",
             "time": None if reached is None else reached[0],
             "communications": None if reached is None else reached[1],
-            "exact": isinstance(metrics.metric(target.metric), Followed),
+            "exact": isinstance(metrics.metric(target.metric), Followed)
+            if exact is None
+            else exact,
         }
     return Result(
         scenario=scenario,
         problem=problem,
         trace=pd.DataFrame(rows),
-        agents=_agents_table(problem, metrics, models).assign(**(columns or {})),
+        agents=_agents_table(metrics.problem, metrics, models).assign(**(columns or {})),
         summary=summary,
         models=models,
         optimum=metrics.optimum,
@@ -190,7 +203,7 @@ def _metrics_of(metrics: View, row: Row) -> Row:
 
 
 def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFrame:
-    """agents.csv: who had what, and how near each came."""
+    """agents.csv: who had what at the end, and how near each came."""
     columns: dict[str, Any] = {
         "agent": problem.names,
         "points": problem.data.sizes,
@@ -277,3 +290,45 @@ def complete_figures(
     """Draw the figures of a stored result, unless they are there; ``again`` even then."""
     if again or not store.has_figures(folder):
         store.add_figures(folder, partial(draw, load_result(store, scenario, folder)))
+
+
+# --- all that is there ----------------------------------------------------------------------------
+#: What every row has; the metrics that runs ended with come after these.
+LISTED = (
+    "folder", "what", "name", "algorithm", "mode", "seed", "agents", "runs", "simulated_time",
+    "communications",
+)  # fmt: skip
+
+
+def results_table(root: Path) -> pd.DataFrame:
+    """One row a run, a sweep, a comparison or a frontier; the newest first.
+
+    What is not complete is left out; a warning tells of what is damaged, and of what only another
+    version of the program reads.
+    """
+    places = [*root.glob(f"*/{MANIFEST}"), *root.glob(f"sweeps/*/{MANIFEST}")]
+    rows, unread = [], list[str]()
+    for path in sorted(places, key=lambda path: (-path.stat().st_mtime, str(path))):
+        try:
+            manifest = read_manifest(path.parent)
+        except MissingError:
+            continue
+        except (DamagedError, LayoutError) as error:
+            unread.append(str(error))
+            continue
+        rows.append({"folder": str(path.parent), **_row(manifest, path.parent.name)})
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        warnings.warn(f"{unread[0]}{more}: not listed", StoreWarning, stacklevel=2)
+    return pd.DataFrame(rows, columns=None if rows else list(LISTED))
+
+
+def _row(manifest: dict[str, Any], folder: str) -> dict[str, Any]:
+    summary = manifest.get("summary")
+    row: dict[str, Any] = dict.fromkeys(LISTED[1:])
+    if summary is None:
+        what = manifest.get("what", "sweep")
+        runs = len(set(manifest.get("runs", [])))
+        return {**row, "what": what, "name": folder.rsplit("-", 1)[0], "runs": runs}
+    known = {name: summary[name] for name in LISTED[2:] if name in summary}
+    return {**row, "what": "run", **known, "runs": 1, **summary["metrics"]["final"]}

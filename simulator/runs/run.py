@@ -11,10 +11,9 @@ import pandas as pd
 from simulator.errors import SimulatorError
 from simulator.problem import build
 from simulator.problem.problem import Problem
-from simulator.runs.listing import results_table
 from simulator.runs.plugins import Given
 from simulator.runs.progress import Wanted, run_progress
-from simulator.runs.result import Result, load_result, save_result
+from simulator.runs.result import Result, load_result, results_table, save_result
 from simulator.runs.scenarios import ScenarioLike, load_scenario, path_of
 from simulator.runs.simulation import Stopwatch, simulate
 from simulator.runs.tasks import Run, unfinished

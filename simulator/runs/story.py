@@ -41,7 +41,9 @@ class Recorded:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self.stored: Stored = Store(folder.parent).load(folder)
+        store = Store(folder.parent)
+        store.scenario_file(folder)  # events are told of agents that it has made
+        self.stored: Stored = store.load(folder)
         if self.stored.events is None:
             raise SimulatorError(
                 f"{folder}: no events were recorded; run it again with --set record.events=true"

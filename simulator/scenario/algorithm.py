@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import Positive, Share, Strict, report
-from agents.protocols import protocols_of
-from agents.rule import SOLVE_THEN_ANSWER, Rule
+from agents.protocols import protocol_of, protocols_of
+from agents.rule import Rule
 from simulator.scenario.kinds import one_of
 
 
@@ -109,7 +109,8 @@ class Exchanges(Algorithm):
         rule = type(self).rule
         if rule is None or self.start != "hello":
             return self
-        if self.mode == "sync" and rule.protocol == SOLVE_THEN_ANSWER:
+        rounds = protocol_of(rule).rounds
+        if self.mode == "sync" and rounds is not None and rounds.solves_first:
             what = f"{self.kind} says no hello before synchronous rounds; use own or known"
             report([("start", what)])
         if rule.introduce is None and not rule.tells_models():

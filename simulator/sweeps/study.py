@@ -171,7 +171,6 @@ def plans(what: What, request: Request, plugins: Plugins | None) -> list[Plan]:
     """The runs that there are to make: those by which sides are tuned, then the others."""
     if what == "frontier":
         assert request.frontier is not None
-        make_plan(request, plugins)  # refuses sides that can't be compared
         return [plan_knobs(request, request.frontier, plugins, held_out=False).plan]
     tuning = [plan_tuning(request, plugins).plan] if what == "compare" and request.tune else []
     return [*tuning, make_plan(request, plugins)]
