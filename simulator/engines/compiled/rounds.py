@@ -155,7 +155,7 @@ def _foresee(run: Any) -> None:
         if kind == ARRIVAL:
             if not (run.loose or run.recording):
                 ask(run.edges + index % run.edge_count * EDGE_BYTES, EDGE_BYTES)
-        elif kind == BEGIN or kind == COMPLETE or kind == COMPUTED:
+        elif kind == BEGIN or kind == COMPLETE or kind == COMPUTED:  # noqa: SIM109
             i = index % run.n
             ask(run.members + i * MEMBER_BYTES, MEMBER_BYTES)
             ask(run.agents + i * AGENT_BYTES, AGENT_BYTES)
@@ -164,7 +164,7 @@ def _foresee(run: Any) -> None:
         if not (run.loose or run.recording):
             own = edge_of(run, index % run.edge_count)
             ask(run.members + own.neighbour * MEMBER_BYTES, MEMBER_BYTES)
-    elif kind == BEGIN or kind == COMPLETE:
+    elif kind == BEGIN or kind == COMPLETE:  # noqa: SIM109
         agent = agent_of(run, index)
         ask(run.edges + agent.first * EDGE_BYTES, agent.degree * EDGE_BYTES)
 
