@@ -126,6 +126,8 @@ class CompiledEngine:
         if self._synchronous:
             self._keep("members", make_members(setup), MEMBER, (n,))
             self._keep("told_at", np.zeros(n * kept), float, (n * kept,))
+            heard = np.zeros(edges if setup.near else 0, np.int64)
+            self._keep("heard", heard, np.int64, heard.shape)
             places = edges * kept if in_slots else 0
             self._keep("inbox", np.full(places, NOBODY), np.int64, (places,))
         self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)

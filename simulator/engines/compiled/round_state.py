@@ -56,6 +56,8 @@ FIELDS: Fields = [
     ("same_for_all", np.bool_),
     #: Slots of messages that are there, by the receiver's link (and round), where they have slots.
     ("inbox", ADDRESS),
+    #: The newest round of what came on each link before it could count, where there is no barrier.
+    ("heard", ADDRESS),
     ("late", np.int64),
     ("retransmit_after", np.float64),
     #: How many have not finished the round behind the barrier.

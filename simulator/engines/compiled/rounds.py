@@ -38,6 +38,7 @@ from simulator.engines.compiled.queue import (
     BEGIN,
     COMPLETE,
     COMPUTED,
+    ENTRY,
     KINDS,
     REPEAT,
     REPEATS,
@@ -49,8 +50,9 @@ from simulator.engines.compiled.queue import (
     push,
     push_ranked,
 )
-from simulator.engines.compiled.record import view
+from simulator.engines.compiled.record import ask, view
 from simulator.engines.compiled.round_state import (
+    MEMBER,
     has_arrived,
     inbox,
     member_of,
@@ -58,13 +60,16 @@ from simulator.engines.compiled.round_state import (
 )
 from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
 from simulator.engines.compiled.verbs import label_of, set_alarm
-from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
+from simulator.engines.compiled.world import AGENT, EDGE, NOBODY, agent_of, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, NONE, STALE
 from simulator.engines.event_rows import ROUND as ROUND_IS_OVER
 
 # What the rounds do: their own functions take the places of these.
 begin, hear, ring = Rounds.begin, Rounds.hear, Rounds.ring
 complete, after_tick = Rounds.complete, Rounds.after_tick
+
+
+AGENT_BYTES, EDGE_BYTES, MEMBER_BYTES = AGENT.itemsize, EDGE.itemsize, MEMBER.itemsize
 
 
 @cache
@@ -107,6 +112,8 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             run.now = until
             return TIME_IS_UP
         else:
+            if run.large and run.near:
+                _foresee(run)
             item = pop(run)
             kind, index = item % KINDS, item // KINDS
             if kind == ARRIVAL:
@@ -137,6 +144,29 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
         if (over or run.near) and run.sent >= enough:
             return ENOUGH_SENT
     return BREATHE
+
+
+@kernel
+def _foresee(run: Any) -> None:
+    """Ask for what the next events touch (``foresight``): behind a barrier it lies side by side."""
+    entries = view(run.entries, run.capacity, ENTRY)
+    for place in range(1, min(5, run.size)):
+        kind, index = entries[place].item % KINDS, entries[place].item // KINDS
+        if kind == ARRIVAL:
+            if not (run.loose or run.recording):
+                ask(run.edges + index % run.edge_count * EDGE_BYTES, EDGE_BYTES)
+        elif kind == BEGIN or kind == COMPLETE or kind == COMPUTED:  # noqa: SIM109
+            i = index % run.n
+            ask(run.members + i * MEMBER_BYTES, MEMBER_BYTES)
+            ask(run.agents + i * AGENT_BYTES, AGENT_BYTES)
+    kind, index = entries[0].item % KINDS, entries[0].item // KINDS
+    if kind == ARRIVAL:
+        if not (run.loose or run.recording):
+            own = edge_of(run, index % run.edge_count)
+            ask(run.members + own.neighbour * MEMBER_BYTES, MEMBER_BYTES)
+    elif kind == BEGIN or kind == COMPLETE:  # noqa: SIM109
+        agent = agent_of(run, index)
+        ask(run.edges + agent.first * EDGE_BYTES, agent.degree * EDGE_BYTES)
 
 
 def _begin_all(run: Any) -> None:
@@ -174,9 +204,9 @@ def _next_round(run: Any, i: int) -> None:
     if member.ahead == 0 and not run.loose:
         return
     member.ahead = 0
-    agent = agent_of(run, i)
+    agent, heard = agent_of(run, i), view(run.heard, run.edge_count, np.int64)
     for k in range(agent.first, agent.first + agent.degree):
-        if has_arrived(run, edge_of(run, edge_of(run, k).back), member.round - run.behind):
+        if heard[k] >= member.round - run.behind:
             member.arrived += 1
             hear(run, i, k)
 
@@ -370,6 +400,7 @@ def _arrive(run: Any, index: int) -> None:
     member = member_of(run, i)
     if number > member.round:
         member.ahead += 1
+        view(run.heard, run.edge_count, np.int64)[own.back] = number
     else:
         member.arrived += 1
         hear(run, i, own.back)
@@ -379,6 +410,7 @@ def _keep_newest(run: Any, own: Any, number: int, slot: int) -> None:
     """The message in a slot, the newest on an edge, takes the place of the last one."""
     i, k, heard = own.neighbour, own.back, own.version
     own.version = number
+    view(run.heard, run.edge_count, np.int64)[k] = number
     slots, at = inbox(run, k, number)
     if slots[at] != NONE:
         give_back(run, slots[at])
