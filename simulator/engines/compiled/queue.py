@@ -1,7 +1,12 @@
-"""The event queue: a heap of (time, order of scheduling, item) on one flat array.
+"""The event queue: what comes soon is a heap, what comes later lies in slices of time, unsorted.
 
-Each node has four children, which lie side by side in memory: half as deep as a binary heap, and
-faster where it no longer fits the processor's cache.
+An event is a (time, order of scheduling, item).  Time is cut into slices so short that each holds
+some SLICE events.  Those of the present slice are a heap, so small that it stays in the processor's
+cache; each of the next slices is a chain of chunks, to which an event is added without a comparison;
+what comes after the last slice waits unsorted.  A slice becomes the heap when the one before it is
+empty.  The width of slices follows from how many events a second there have been, and is looked at
+now and then.  Events leave in the order of (time, order), whatever the slices are: which one an
+event belongs to only grows with its time.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -10,9 +15,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agents.machinery.compiling import inlined, kernel
-from simulator.engines.compiled.record import ADDRESS, Fields, ask, view
+from simulator.engines.compiled.record import ADDRESS, Fields, attach, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.
 #: In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer of a message is
@@ -26,12 +32,41 @@ KINDS = 8
 SWITCHES, REPEATS = -(2**62), -(2**61)
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
 ENTRY_BYTES = ENTRY.itemsize
+#: Events that a slice should hold, and a chunk can hold; the least number of slices.
+SLICE, CHUNK, FEWEST = 24, 8, 256
+CHAIN = np.dtype([("chunk", np.int32), ("used", np.int32)], align=True)
 FIELDS: Fields = [
+    #: The heap, and how much of it is in use; what comes after the last slice, likewise.
     ("entries", ADDRESS),
+    ("soon", np.int64),
+    ("later", ADDRESS),
+    ("late", np.int64),
+    #: The slices: the first chunk of each chain, and how many events it holds; the chunks, and the
+    #: one after each in its chain; the first free chunk, and the first that was never used.
+    ("chains", ADDRESS),
+    ("chunks", ADDRESS),
+    ("after", ADDRESS),
+    ("chunk_count", np.int64),
+    ("free_chunk", np.int64),
+    ("new_chunk", np.int64),
+    #: Slices a second; when the first one began; the present one; how many there are at a time, a
+    #: power of two.
+    ("pace", np.float64),
+    ("origin", np.float64),
+    ("present", np.int64),
+    ("slices", np.int64),
+    ("most_slices", np.int64),
     ("capacity", np.int64),
-    #: How many entries are in use, and how many events have ever been scheduled.
+    #: How many events are in the queue; how many of them are messages; how many have ever been
+    #: scheduled, and have left.
     ("size", np.int64),
+    ("in_flight", np.int64),
     ("scheduled", np.int64),
+    ("past", np.int64),
+    #: When the width is looked at again, in events that have left; when it last was, and after how many.
+    ("review", np.int64),
+    ("reviewed", np.int64),
+    ("reviewed_at", np.float64),
     #: Does the run have more than the processor's cache holds?  Then, in gossip, the function of
     #: ``foresight``.
     ("large", np.bool_),
@@ -39,70 +74,61 @@ FIELDS: Fields = [
 ]
 
 
+def resize(
+    run: NDArray[Any], capacity: int, old: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    """Room for so many events; those that are there stay where they are."""
+    slices = max(FEWEST, 1 << (capacity // (SLICE // 4)).bit_length())
+    chunks = capacity // CHUNK + slices + 1
+    new = {
+        "entries": np.empty(capacity, ENTRY),
+        "later": np.empty(capacity, ENTRY),
+        "chunks": np.empty(chunks * CHUNK, ENTRY),
+        "after": np.empty(chunks, np.int32),
+        "chains": np.full(slices, -1, CHAIN),
+    }
+    used = {"entries": run["soon"][0], "later": run["late"][0], "chains": run["slices"][0]}
+    used |= {"chunks": run["new_chunk"][0] * CHUNK, "after": run["new_chunk"][0]}
+    for name, array in new.items():
+        if name in old:
+            array[: used[name]] = old[name][: used[name]]
+        attach(run, name, array, array.dtype, array.shape)
+    if "entries" not in old:
+        run["slices"], run["free_chunk"], run["review"] = FEWEST, -1, SLICE
+    run["capacity"], run["chunk_count"], run["most_slices"] = capacity, chunks, slices
+    return new
+
+
 @inlined
-def _move(entries: Any, source: int, place: int) -> None:
-    """Copy an entry, field by field: the compiler copies whole ones byte by byte."""
-    old, new = entries[source], entries[place]
-    new.time = old.time
-    new.order = old.order
-    new.item = old.item
-
-
-@kernel
-def push(run: Any, time: float, kind: int, index: int) -> None:
-    """Let something happen at a time, after all that is already to happen at that time.
-
-    There is room: the loops return to Python before an event that might need more, see ``full``.
-    """
-    entries = view(run.entries, run.capacity, ENTRY)
-    place = run.size
-    run.size += 1
-    while place > 0:
-        parent = (place - 1) >> 2
-        # The new one is the last of its time, so it never passes an equal.
-        if entries[parent].time <= time:
-            break
-        _move(entries, parent, place)
-        place = parent
-    entry = entries[place]
-    entry.time = time
-    entry.order = run.scheduled
-    entry.item = index * KINDS + kind
-    run.scheduled += 1
-
-
-@kernel
-def push_early(run: Any, time: float, rank: int, kind: int, index: int) -> None:
-    """Let a switch happen at a time, or a repetition, before all that is of a later rank."""
-    entries = view(run.entries, run.capacity, ENTRY)
-    order = rank + run.scheduled
-    place = run.size
-    run.size += 1
-    while place > 0:
-        parent = (place - 1) >> 2
-        if entries[parent].time < time:
-            break
-        if entries[parent].time == time and entries[parent].order < order:
-            break
-        _move(entries, parent, place)
-        place = parent
-    entry = entries[place]
+def _put(entry: Any, time: float, order: int, item: int) -> None:
+    """Field by field: the compiler copies whole entries byte by byte."""
     entry.time = time
     entry.order = order
-    entry.item = index * KINDS + kind
-    run.scheduled += 1
+    entry.item = item
 
 
-@kernel
-def full(run: Any, room: int) -> bool:
-    """Is there no room for so many more events?"""
-    return run.size + room > run.capacity
+@inlined
+def _move(entries: Any, source: int, place: int) -> None:
+    old = entries[source]
+    _put(entries[place], old.time, old.order, old.item)
 
 
-@kernel
-def next_time(run: Any) -> float:
-    """When the next event happens; there is one."""
-    return view(run.entries, run.capacity, ENTRY)[0].time
+# --- the heap -------------------------------------------------------------------------------------
+# Each node has four children, which lie side by side in memory.
+@inlined
+def _rise(run: Any, time: float, order: int, item: int) -> None:
+    """One more entry in the heap."""
+    entries = view(run.entries, run.capacity, ENTRY)
+    place = run.soon
+    run.soon += 1
+    while place > 0:
+        parent = (place - 1) >> 2
+        above = entries[parent].time
+        if above < time or (above == time and entries[parent].order < order):
+            break
+        _move(entries, parent, place)
+        place = parent
+    _put(entries[place], time, order, item)
 
 
 @inlined
@@ -137,6 +163,160 @@ def _first_of(entries: Any, begin: int, end: int) -> int:
     return best
 
 
+# --- the slices -----------------------------------------------------------------------------------
+@inlined
+def _add(run: Any, time: float, order: int, item: int) -> None:
+    """Put an entry where its time belongs."""
+    ahead = (time - run.origin) * run.pace - run.present
+    if ahead < 1.0:
+        _rise(run, time, order, item)
+    elif ahead < run.slices:
+        _chain(run, (run.present + int(ahead)) & (run.slices - 1), time, order, item)
+    else:
+        _put(view(run.later, run.capacity, ENTRY)[run.late], time, order, item)
+        run.late += 1
+
+
+@inlined
+def _chain(run: Any, place: int, time: float, order: int, item: int) -> None:
+    """One more entry in a slice."""
+    chain = view(run.chains, run.slices, CHAIN)[place]
+    chunk, used = chain.chunk, chain.used
+    if chunk < 0 or used == CHUNK:
+        after = view(run.after, run.chunk_count, np.int32)
+        fresh = run.free_chunk
+        if fresh < 0:
+            fresh = run.new_chunk
+            run.new_chunk += 1
+        else:
+            run.free_chunk = after[fresh]
+        after[fresh] = chunk
+        chunk, used = fresh, 0
+        chain.chunk = chunk
+    chain.used = used + 1
+    entry = view(run.chunks, run.chunk_count * CHUNK, ENTRY)[chunk * CHUNK + used]
+    _put(entry, time, order, item)
+
+
+@inlined
+def _open(run: Any, place: int) -> None:
+    """What lies in a slice goes into the heap."""
+    chain = view(run.chains, run.slices, CHAIN)[place]
+    after = view(run.after, run.chunk_count, np.int32)
+    chunks = view(run.chunks, run.chunk_count * CHUNK, ENTRY)
+    chunk, used = chain.chunk, chain.used
+    chain.chunk = -1
+    while chunk >= 0:
+        for k in range(chunk * CHUNK, chunk * CHUNK + used):
+            _rise(run, chunks[k].time, chunks[k].order, chunks[k].item)
+        following = after[chunk]
+        after[chunk] = run.free_chunk
+        run.free_chunk = chunk
+        chunk, used = following, CHUNK
+
+
+@kernel
+def _advance(run: Any) -> None:
+    """The heap is empty: the next slice in which there is anything becomes it."""
+    while run.soon == 0:
+        if run.size == run.late:
+            _begin_anew(run)
+            continue
+        run.present += 1
+        if run.present & (run.slices - 1) == 0:
+            _look_at_late(run)
+        _open(run, run.present & (run.slices - 1))
+
+
+@kernel
+def _begin_anew(run: Any) -> None:
+    """All that there is came after the last slice: the first one begins with the first of it."""
+    later = view(run.later, run.capacity, ENTRY)
+    run.origin = later[0].time
+    for k in range(1, run.late):
+        run.origin = min(run.origin, later[k].time)
+    run.present = 0
+    _look_at_late(run)
+
+
+@kernel
+def _look_at_late(run: Any) -> None:
+    """What came after the last slice may do so no longer."""
+    later = view(run.later, run.capacity, ENTRY)
+    k = 0
+    while k < run.late:
+        time, order, item = later[k].time, later[k].order, later[k].item
+        if (time - run.origin) * run.pace - run.present >= run.slices:
+            k += 1
+            continue
+        run.late -= 1
+        _move(later, run.late, k)
+        _add(run, time, order, item)
+
+
+@kernel
+def _review(run: Any) -> None:
+    """Have slices the width that they should, and are there enough of them?"""
+    span, slices = run.now - run.reviewed_at, run.slices
+    while slices * SLICE < 4 * run.size and slices < run.most_slices:
+        slices *= 2
+    if span > 0.0:
+        pace = (run.past - run.reviewed) / (SLICE * span)
+        if slices > run.slices or not 0.5 * pace < run.pace < 2.0 * pace:
+            for place in range(run.slices):
+                _open(run, place)
+            later = view(run.later, run.capacity, ENTRY)
+            entries = view(run.entries, run.capacity, ENTRY)
+            for k in range(run.soon):
+                old = entries[k]
+                _put(later[run.late + k], old.time, old.order, old.item)
+            run.late += run.soon
+            run.soon = run.new_chunk = 0
+            run.free_chunk = -1
+            run.pace, run.slices = pace, slices
+            chains = view(run.chains, slices, CHAIN)
+            for place in range(slices):
+                chains[place].chunk = -1
+    run.reviewed, run.reviewed_at = run.past, run.now
+    run.review = run.past + max(1024, 4 * run.size)
+
+
+# --- what the loops call --------------------------------------------------------------------------
+@kernel
+def push(run: Any, time: float, kind: int, index: int) -> None:
+    """Let something happen at a time, after all that is already to happen at that time.
+
+    There is room: the loops return to Python before an event that might need more, see ``full``.
+    """
+    push_early(run, time, 0, kind, index)
+
+
+@kernel
+def push_early(run: Any, time: float, rank: int, kind: int, index: int) -> None:
+    """Let a switch happen at a time, or a repetition, before all that is of a later rank."""
+    order = rank + run.scheduled
+    run.scheduled += 1
+    run.size += 1
+    if kind == ARRIVAL:
+        run.in_flight += 1
+    if run.size == 1:
+        _rise(run, time, order, index * KINDS + kind)
+    else:
+        _add(run, time, order, index * KINDS + kind)
+
+
+@kernel
+def full(run: Any, room: int) -> bool:
+    """Is there no room for so many more events?"""
+    return run.size + room > run.capacity
+
+
+@kernel
+def next_time(run: Any) -> float:
+    """When the next event happens; there is one."""
+    return view(run.entries, run.capacity, ENTRY)[0].time
+
+
 @kernel
 def pop(run: Any) -> int:
     """Take out the next item, and set the clock to its time."""
@@ -144,15 +324,21 @@ def pop(run: Any) -> int:
     run.now = entries[0].time
     item = entries[0].item
     run.size -= 1
-    size = run.size
+    run.soon -= 1
+    run.past += 1
+    if item % KINDS == ARRIVAL:
+        run.in_flight -= 1
+    size = run.soon
     place = 0
     while 4 * place + 1 < size:
-        if run.large:  # whichever child is best, its own will be needed next
-            ask(run.entries + (16 * place + 5) * ENTRY_BYTES, 16 * ENTRY_BYTES)
         best = _first_child(entries, 4 * place + 1, size)
         if _earlier(entries, size, best):
             break
         _move(entries, best, place)
         place = best
     _move(entries, size, place)
+    if run.past >= run.review:
+        _review(run)
+    if run.soon == 0 and run.size > 0:
+        _advance(run)
     return item
