@@ -37,6 +37,7 @@ run: .venv/.run
 	$(PY) -m simulator run scenarios/moons.yaml
 
 reproduce: .venv/.run
+	$(PIP) --editable '.[privacy]'
 	$(PY) -m reproduction all
 
 test: .venv/.installed

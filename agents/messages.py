@@ -113,11 +113,11 @@ class World:
     #: The rule at work: tell, absorb, solve, introduce, changed, say_hello, each for one agent.
     steps: Any
     sheets: Sheets
-    #: Put a message on the network; the same, again and again until it has arrived.
+    #: Put a message on the network; the same, again and again until it has arrived: when it leaves.
     send: Callable[[Message], Any]
-    send_surely: Callable[[Message], None]
-    #: A standard exponential; a number that decides whom a tick contacts; one of the stream "rule".
-    gap: Callable[[], float]
+    send_surely: Callable[[Message], float]
+    #: An agent's next tick; a number that decides whom it contacts; one of the stream "rule".
+    wind: Callable[[int], simpy.Event]
     uniform: Callable[[], float]
     random: Callable[[], float]
     #: How long an agent's next solve takes.
@@ -127,12 +127,22 @@ class World:
     handled: Callable[[Message], None]
     stale: Callable[[Message], None]
     #: An agent's clock rang, and found it busy; it has a new model; it has forgotten everything
-    #: but its data; it has finished the current round.
+    #: but its data; it has finished its round.
     ticked: Callable[[int], None]
     skipped: Callable[[int], None]
     solved: Callable[[int], None]
     renew: Callable[[int], None]
-    round_done: Callable[[], None]
+    round_done: Callable[[int], None]
+    #: How long an agent waits at most in a round; let something happen to an agent at a time, after
+    #: all messages of that instant.
+    deadline: float
+    alarm: Callable[[int, float, Callable[[], None]], None]
+
+    #: As the compiled engine's record has it, for ``agents.checked``: does the same event go on
+    #: with the next function?  The most links that an agent has, and messages that an event sends.
+    goes_on = False
+    most_links: int
+    most_sends: int
 
     def __init__(self, **parts: Any):
         vars(self).update(parts)

@@ -188,8 +188,8 @@ class Private(Collaborative):
             report([("start", f"{what}; use zero, normal or private")])
         return self
 
-    def hide(self, s: Any, start: Start) -> Floats:
-        """ℓ_i; where points are hidden they are scaled first, and noise and budget are set.
+    def hide(self, s: Any, start: Start) -> None:
+        """Where points are hidden they are scaled, and noise, step and budget are set.
 
         When one point is replaced, the sum of clipped gradients changes by at most 2G in their
         norm.  The step must not depend on the points either, only on their number.  Agents without
@@ -199,7 +199,8 @@ class Private(Collaborative):
         privacy = self.privacy
         if privacy is None:
             start.gradients()
-            return start.curvatures()
+            start.curvatures()
+            return
         assert start.loss.curvature is not None
         points, sizes = design(start.X, start.y), np.diff(start.offsets)
         lengths = np.linalg.norm(points, axis=1, keepdims=True)
@@ -214,7 +215,7 @@ class Private(Collaborative):
         if privacy.after == "smooth":
             mu = (1.0 - privacy.smoothing) / privacy.smoothing
             s.share = 1.0 / (1.0 + mu * start.confidence)
-        return np.asarray(start.loss.curvature * sizes * privacy.radius**2)
+        s.bound = np.asarray(start.loss.curvature * sizes * privacy.radius**2)
 
     def spent(self, left: NDArray[np.int64]) -> dict[str, Floats]:
         """ε of each agent so far, given the updates that it has left (−1: it has no data)."""

@@ -36,12 +36,19 @@ class Protocol:
     versioned: ClassVar[bool] = False
     #: Does absorbing change the model?
     averages: ClassVar[bool] = False
+    #: May a tick be about all neighbours (``clock.peers: all``)?  By default it then is.
+    tells_all: ClassVar[bool] = False
     #: The most messages that one event sends: a number, or ALL.
     most_sends: ClassVar[int] = 1
     #: What an agent does in rounds; None: it has none.
     rounds: ClassVar[type[Rounds] | None] = None
     #: What it remembers of agents and links, ``w.name[…]``: 0 at first, and after forgetting.
     arrays: ClassVar[dict[str, Array]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Array)}
+        cls.arrays = {**cls.arrays, **own}
 
     def tick(w: Any, i: int, u: float) -> None:
         """Agent i's clock rang."""
@@ -59,9 +66,9 @@ class Protocol:
 class Rounds:
     """What an agent does in a round: the base of all.
 
-    ``begin`` is called when the barrier opens, ``hear`` when a neighbour's message of this round
-    has come for the first time, ``complete`` once the agent waits and has been woken,
-    ``after_tick`` when it has computed.
+    ``begin`` is called when the barrier opens, ``hear`` when a neighbour's message that counts in
+    this round has come for the first time, or had come before it began, ``ring`` at an ``alarm``,
+    ``complete`` once the agent waits and has been woken, ``after_tick`` when it has computed.
     """
 
     #: Is what is sent computed in the same round, so that nothing is known before it?
@@ -71,9 +78,13 @@ class Rounds:
         """The barrier is open."""
 
     def hear(w: Any, i: int, k: int) -> None:
-        """The first attempt of a message has come on link k: wait for one of each neighbour."""
-        if arrived(w, i) == len(links(w, i)):
+        """What counts has come on link k: wait for as many as are needed."""
+        if arrived(w, i) == needed(w, i):
             wake(w, i)
+
+    def ring(w: Any, i: int) -> None:
+        """The alarm that was set in this round: wait no longer."""
+        wake(w, i)
 
     def complete(w: Any, i: int) -> None:
         """What was waited for is there."""
@@ -89,8 +100,14 @@ def links(w: Any, i: int) -> Any:
 
 
 def choose(w: Any, i: int, u: float) -> Any:
-    """The link that u in [0, 1) picks, uniformly or in proportion to the weights."""
+    """The link that u in [0, 1) picks: uniformly, by weight, or the next in turn."""
     return w.agents[i].choose(u)
+
+
+def peers(w: Any, i: int, k: int) -> Any:
+    """The links that a tick is about, which chose k: k alone, or all of agent i's."""
+    edges = w.agents[i].edges
+    return edges if w.agents[i].to_all else range(k, k + 1)
 
 
 def is_request(w: Any, m: Any) -> bool:
@@ -129,6 +146,21 @@ def fresh(w: Any, i: int, m: Any) -> bool:
     if not new:
         w.stale(m)
     return new
+
+
+def run_of(w: Any) -> Any:
+    """What verbs act on, of the world that a protocol from outside sees."""
+    return w
+
+
+def owns(w: Any, i: int, k: int) -> bool:
+    """Is k one of agent i's links?"""
+    return k in w.agents[i].edges
+
+
+def is_nothing(w: Any, m: Any) -> bool:
+    """Is there no message?"""
+    return m is None
 
 
 # --- acting ---------------------------------------------------------------------------------------
@@ -210,22 +242,49 @@ def send_all(w: Any, i: int) -> None:
         agent.told = [w.sheets.take() for _ in edges]
         for edge, sheet in zip(edges, agent.told, strict=True):
             tell(i, edge, sheet)
+    agent.said = agent.round
     for edge, sheet in zip(edges, agent.told, strict=True):
-        w.send_surely(Message(ROUND, edge, sheet, 0, w.env.now))
+        agent.departed = w.send_surely(Message(ROUND, edge, sheet, agent.round, w.env.now))
 
 
 def arrived(w: Any, i: int) -> int:
-    """How many links have brought their message of this round."""
-    return len(w.agents[i].inbox)
+    """How many links have brought a message that counts in this round."""
+    return int(w.agents[i].arrived)
+
+
+def needed(w: Any, i: int) -> int:
+    """How many of them the agent waits for."""
+    return int(w.agents[i].needed)
+
+
+def deadline(w: Any) -> float:
+    """How long an agent waits at most: ``rounds.deadline``, or infinitely long."""
+    return float(w.deadline)
+
+
+def alarm(w: Any, i: int, after: float) -> None:
+    """Let ``ring`` follow so long after the agent's last message left, if the round still lasts."""
+    w.agents[i].alarm(after)
+
+
+def has_sent(w: Any, i: int) -> bool:
+    """Has the agent sent in this round?"""
+    return bool(w.agents[i].said == w.agents[i].round)
+
+
+def has_come(w: Any, i: int, k: int) -> bool:
+    """May link k be taken?"""
+    return k in w.agents[i].inbox
 
 
 def take(w: Any, i: int, k: int) -> None:
-    """Turn to what came on link k in this round, and absorb it."""
+    """Turn to what is new on link k, if anything is, and absorb it."""
     agent = w.agents[i]
-    message = agent.inbox[k]
-    w.handled(message)
-    w.steps.absorb(i, k, message.sheet, agent.told[k - agent.edges.start])
-    w.refreshed(k, message.sent_at)
+    message = agent.taken(k)
+    if message is not None:
+        w.handled(message)
+        w.steps.absorb(i, k, message.sheet, agent.told[k - agent.edges.start])
+        w.refreshed(k, message.sent_at)
 
 
 def wait(w: Any, i: int) -> None:
@@ -243,7 +302,8 @@ def end_round(w: Any, i: int) -> None:
     w.agents[i].over = True
 
 
-#: The verbs of gossip, and of rounds.
+#: The verbs of gossip, and of rounds; those that only ``agents.checked`` needs.
 COMMON = (links, random, solve, compute_tick)
-GOSSIP = (*COMMON, choose, is_request, is_reply, link, fresh, send, answer, absorb, compute)
-ROUNDS = (*COMMON, send_all, arrived, take, wait, wake, end_round)
+GOSSIP = (*COMMON, choose, peers, is_request, is_reply, link, fresh, send, answer, absorb, compute)
+ROUNDS = (*COMMON, send_all, arrived, needed, deadline, alarm, take, wait, wake, end_round)
+CHECKING = (run_of, owns, is_nothing, has_sent, has_come)

@@ -1,17 +1,18 @@
 """Proximal steps, argmin_θ (a/2)‖θ − v‖² + b·L(θ), one function for each kind of loss.
 
-``Attached`` is a loss with the data of a run's agents, whose steps and gradients these are.  Plain
-functions on arrays write their result into ``theta`` (p,).  Where the solution is iterative they
-start from ``dual`` (m,), leave the new dual there, and return False when the limit
-of passes was reached first.
+``Attached`` is a loss with the data of a run's agents, whose steps and gradients these are; an
+agent has its first ``counts`` points, and the others are yet to come.  Plain functions on arrays
+write their result into ``theta`` (p,).  Where the solution is iterative they start from ``dual``
+(m,), leave the new dual there, and return False when the limit of passes was reached first.
 """
 
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections import namedtuple
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -121,6 +122,33 @@ def prox_newton(
     return False
 
 
+# --- what follows from one agent's points, a_i and b_i --------------------------------------------
+@inlined
+def affine_weigh(d: Any, i: int) -> bool:
+    """Quadratic loss in one dimension: θ = (a v + 2b Σ x y) / (a + 2b Σ x²) = shrink·v + shift."""
+    squares, products, a, b = 0.0, 0.0, d.a[i], d.b[i]
+    for k in range(d.offsets[i], d.offsets[i] + d.counts[i]):
+        squares += d.points[k, 0] * d.points[k, 0]
+        products += d.points[k, 0] * d.targets[k]
+    scale = a + 2.0 * b * squares
+    if scale == 0.0:  # nobody to talk to: never solved
+        scale = 1.0
+    d.shrink[i, 0, 0] = a / scale
+    d.shift[i, 0] = 2.0 * b * products / scale
+    return True
+
+
+def affine_weigh_all(d: Any, i: int) -> bool:
+    """The same in any: θ = (a I + 2b XᵀX)⁻¹ (a v + 2b Xᵀy); by NumPy, from compiled code too."""
+    a, b, own = d.a[i], d.b[i], slice(d.offsets[i], d.offsets[i] + d.counts[i])
+    if a > 0.0:
+        U, singular, Vt = np.linalg.svd(d.points[own], full_matrices=False)
+        scale = a + 2.0 * b * singular**2
+        d.shrink[i] = np.eye(d.p) - (Vt.T * (2.0 * b * singular**2 / scale)) @ Vt
+        d.shift[i] = (Vt.T * (2.0 * b * singular / scale)) @ (U.T @ d.targets[own])
+    return True
+
+
 # --- the steps of one agent: θ ← argmin (a_i/2)‖θ − v‖² + b_i L_i(θ) ------------------------------
 @inlined
 def affine_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
@@ -135,18 +163,21 @@ def affine_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
 
 @inlined
 def newton_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
-    """Smooth losses."""
-    low, high = d.offsets[i], d.offsets[i + 1]
+    """Smooth losses; a new point's dual begins with the slope at 0."""
+    low, high = d.offsets[i], d.offsets[i] + d.counts[i]
     X, y, dual = d.points[low:high], d.targets[low:high], d.dual[low:high]
+    for k in range(d.begun[i], d.counts[i]):
+        dual[k] = -d.b[i] * d.level[low + k]
+    d.begun[i] = d.counts[i]
     return prox_newton(d, X, y, d.a[i], d.b[i], v, dual, theta)
 
 
 @inlined
 def box_step(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     """Kinked losses."""
-    low, high = d.offsets[i], d.offsets[i + 1]
+    low, high = d.offsets[i], d.offsets[i] + d.counts[i]
     first, last = d.gram_offsets[i], d.gram_offsets[i + 1]
-    side = high - low if last > first else 0
+    side = d.offsets[i + 1] - low if last > first else 0
     gram = d.grams[first:last].reshape((side, side))
     root = d.roots[first:last].reshape((side, side))
     Z, t, dual = d.Z[low:high], d.t[low:high], d.dual[low:high]
@@ -162,14 +193,16 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
     Smooth losses take the step 1/(a + b·Lip), Lip the Lipschitz constant of ∇L; the others the
     subgradient method's 2/(a (k + 2)), k = 0, 1, … for an a-strongly convex function.
     """
-    low, high, a, b = d.offsets[i], d.offsets[i + 1], d.a[i], d.b[i]
+    low, high, a, b = d.offsets[i], d.offsets[i] + d.counts[i], d.a[i], d.b[i]
+    scale = a + b * d.curvature[i]
+    fixed = 1.0 / scale if d.smooth == 1 and scale > 0.0 else 0.0
     X, y = d.points[low:high], d.targets[low:high]
     predictions, there = np.empty(len(y)), np.empty(len(y))
     for k in range(d.steps):
         for z in range(len(y)):
             predictions[z] = dot_row(X, z, theta)
         slopes(d, predictions, y, there)
-        length = d.lengths[i] if d.lengths[i] > 0.0 else 2.0 / (a * (k + 2))
+        length = fixed if fixed > 0.0 else 2.0 / (a * (k + 2))
         for x in range(d.p):
             total = 0.0
             for z in range(len(y)):
@@ -181,7 +214,7 @@ def gradient_steps(d: Any, i: int, v: Floats, theta: Floats) -> bool:
 @inlined
 def gradient_at(d: Any, i: int, theta: Floats, out: Floats) -> bool:
     """out ← a (sub)gradient of L_i at θ, each point's part clipped to ``clip`` > 0."""
-    low, high = d.offsets[i], d.offsets[i + 1]
+    low, high = d.offsets[i], d.offsets[i] + d.counts[i]
     X, y = d.points[low:high], d.targets[low:high]
     predictions, rates = np.empty(len(y)), np.empty(len(y))
     for z in range(len(y)):
@@ -225,30 +258,80 @@ class Attached:
         *,
         clip: float = 0.0,
         norm: int = 1,
+        proximal: bool = True,
+        curved: bool = False,
+        counts: Indices | None = None,
+        curvature: Floats | None = None,
     ):
         points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
         given: dict[str, Any] = {"points": points, "targets": y, "offsets": offsets}
         given |= {"steps": gradient_steps, "clip": clip, "norm": norm}
-        if a is not None and b is not None:
-            given |= {"a": a, "b": b}
-            given |= (
-                {"lengths": _step_lengths(loss, points, offsets, a, b)}
-                if gradient_steps
-                else loss.exact(points, y, offsets, a, b)
-            )
+        n, step = len(offsets) - 1, "gradient_steps" if gradient_steps else loss.proximal_step
+        given |= {"counts": np.diff(offsets) if counts is None else counts, "smooth": 0}
+        if proximal:
+            given |= {"a": np.zeros(n), "b": np.zeros(n), "begun": np.zeros(n, np.int64)}
+            given |= {} if gradient_steps else loss.exact(points, y, offsets)
+        if curved or gradient_steps:
+            given |= {"smooth": int(loss.curvature is not None), "curvature": np.zeros(n)}
+            if given["smooth"]:
+                known = loss.curvatures(points, offsets) if curvature is None else curvature
+                given["curvature"] = known
         numbers, arrays = _filled(given)
         self._loss, self._functions, self._formulas = loss, _steps(), Formulas(loss)
-        self._step = "gradient_steps" if gradient_steps else loss.proximal_step
+        self._step, self._proximal = step, proximal
         #: All of it as plain Python sees it.
         self.data = self._functions.state(**numbers, **arrays, formulas=self._formulas)
         self._record = self._functions.layout.record(numbers, arrays)
         self.address = int(self._record.ctypes.data)
         self._record["formulas_constants"] = self._formulas.address
+        if a is not None and b is not None:
+            self.data.a[:], self.data.b[:] = a, b
+            if self._factors is not None:
+                for i in range(n):
+                    self._factors(self.data, i)
 
-    def pointers(self, gradient: bool) -> tuple[int, int, int]:
-        """Of the proximal step and the gradient, 0 for what was not asked for; of the data."""
-        prox = self._pointer(self._step) if len(self.data.a) else 0
-        return prox, self._pointer("gradient_at") if gradient else 0, self.address
+    @property
+    def _factors(self) -> Callable[[Any, int], bool] | None:
+        """What makes anew what follows from an agent's points, a and b, if anything does."""
+        if self._step != "affine_step" or not self._proximal:
+            return None
+        one: Any = self._functions.functions["affine_weigh"]
+        return (one if not compiling.JIT else one.py_func) if self.data.p == 1 else affine_weigh_all
+
+    def weigh(self, i: int, a: float, b: float) -> None:
+        """Set a_i and b_i."""
+        self.data.a[i], self.data.b[i] = a, b
+        if self._factors is not None:
+            self._factors(self.data, i)
+
+    def pointers(self, gradient: bool) -> dict[str, int]:
+        """Of the proximal step and the gradient, 0 for what was not asked for; of the data.
+
+        And of what has to be made anew with a and b, which are there as well.
+        """
+        data, prox, weigh = self.data, 0, 0
+        if self._proximal:
+            prox = self._pointer(self._step)
+            if self._factors is affine_weigh_all:
+                weigh = self._from_python()
+            elif self._factors is not None:
+                weigh = self._pointer("affine_weigh")
+        found = {"prox": prox, "gradient": self._pointer("gradient_at") if gradient else 0}
+        places = {name: getattr(data, name).ctypes.data for name in ("a", "b", "curvature")}
+        return found | places | {"weigh": weigh, "data": self.address}
+
+    def _from_python(self) -> int:
+        """The pointer of ``affine_weigh_all``, with the signature of compiled functions."""
+
+        def weighed(_address: int, i: int, _k: int, _a: int, _b: int) -> int:
+            try:
+                affine_weigh_all(self.data, i)
+            except Exception:
+                return compiling.FAILED
+            return compiling.FINE
+
+        self._callback = _CALLBACK(weighed)
+        return int(ctypes.cast(self._callback, ctypes.c_void_p).value or 0)
 
     def _pointer(self, step: str) -> int:
         """Of a step; the formulas that it needs, and no others, are compiled."""
@@ -279,7 +362,7 @@ class Attached:
 
     def _fault(self, label: str, i: int, *models: Floats) -> LossError:
         """The formula that failed: where the step stood, or farther away, where it looked ahead."""
-        points = slice(self.data.offsets[i], self.data.offsets[i + 1])
+        points = slice(self.data.offsets[i], self.data.offsets[i] + self.data.counts[i])
         y = self.data.targets[points]
         there = [self.data.points[points] @ theta for theta in models]
         for s in [*there, *(np.full(len(y), far) for far in _FAR)]:
@@ -292,19 +375,25 @@ class Attached:
 
 #: What is the same for all agents: the dimension, gradient steps instead of an exact solution (0:
 #: exact), the least dual variable of a kinked loss as a multiple of b, the greatest norm of one
-#: point's part of the gradient (0: no limit), and which norm, L1 or L2.
+#: point's part of the gradient (0: no limit), and which norm, L1 or L2; are curvatures known?
 _NUMBERS: dict[str, type] = {"p": int, "steps": int, "low": float, "clip": float, "norm": int}
+_NUMBERS |= {"smooth": int}
 #: The arrays, with their types and axes; those that a loss has no use for are empty.
 _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
-    # The points of all agents end to end, and their targets; agent i's are those from offsets[i].
+    # The points of all agents end to end, and their targets; agent i has counts[i] of those from
+    # offsets[i].
     "points": (float, ("M", "p")),
     "targets": (float, ("M",)),
     "offsets": (int, ("n1",)),
+    "counts": (int, ("n",)),
     # The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ).
     "a": (float, ("na",)),
     "b": (float, ("na",)),
-    # The dual variables, from which iterative steps start.
+    # The dual variables, from which iterative steps start; smooth: how many have begun, the slopes
+    # at 0.
     "dual": (float, ("Md",)),
+    "begun": (int, ("na",)),
+    "level": (float, ("Ms",)),
     # Kinked: z, their lengths and t; the Gram matrices end to end, and where each begins; the
     # Cholesky factor of a part of each, and which part that is.
     "Z": (float, ("Mz", "p")),
@@ -317,11 +406,13 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     # Quadratic: θ = shrink·v + shift.
     "shrink": (float, ("nq", "p", "p")),
     "shift": (float, ("nq", "p")),
-    # The lengths of gradient steps, 0 for the subgradient method's.
-    "lengths": (float, ("nl",)),
+    # The Lipschitz constants of smooth losses' gradients.
+    "curvature": (float, ("nl",)),
 }
 _AXES = {axis: int for _, axes in _ARRAYS.values() for axis in axes if isinstance(axis, str)}
 _POINTERS = ("slopes", "bends", "constants")
+#: What compiled code can call; from Python.
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 #: The formulas that a step needs.
 _NEEDS = {
     "newton_step": ("slopes", "bends"),
@@ -341,10 +432,10 @@ def _steps() -> compiling.Functions:
     return compiling.Functions(
         "proximal",
         compiling.Layout(_AXES | _NUMBERS, _ARRAYS, {"formulas": _POINTERS}),
-        dict(zip(names, steps, strict=True)),
-        {name: f"verdict = 0 if f_{name}(s, i, {vectors}) else 2" for name in names},
+        {**dict(zip(names, steps, strict=True)), "affine_weigh": affine_weigh},
+        {name: f"verdict = 0 if f_{name}(s, i, {vectors}) else 2" for name in names}
+        | {"affine_weigh": "f_affine_weigh(s, i)"},
         b"",
-        {"Formulas": namedtuple("Formulas", _POINTERS)},
     )
 
 
@@ -359,11 +450,3 @@ def _filled(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         empty: Any = np.zeros([numbers[str(axis)] for axis in axes], kind)
         arrays[name] = np.ascontiguousarray(given.get(name, empty), kind)
     return numbers, arrays
-
-
-def _step_lengths(loss: Any, X: Floats, offsets: Indices, a: Floats, b: Floats) -> Floats:
-    """1/(a + b·Lip), Lip the Lipschitz constant of ∇L_i; 0 where the loss has kinks."""
-    if loss.curvature is None:
-        return np.zeros(len(a))
-    scale = a + b * loss.curvatures(X, offsets)
-    return np.where(scale > 0, 1.0 / np.where(scale > 0, scale, 1.0), 0.0)

@@ -1,16 +1,14 @@
-"""A rule at work: its state over all agents of a run, and its four functions ready to be called."""
+"""A rule at work: its state over all agents of a run, and its functions ready to be called."""
 # mypy: disallow_untyped_decorators=False
 
 from __future__ import annotations
 
 import copy
 import ctypes
-import traceback
-from collections import namedtuple
+import math
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import CodeType
-from typing import Any, cast
+from typing import Any, Union
 
 import numpy as np
 from numba.extending import overload
@@ -19,28 +17,25 @@ from numpy.typing import NDArray
 from agents import rule as rules
 from agents.losses.loss import design
 from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import (
-    RAISED,
-    CodeError,
-    code_of,
-    place_of,
-    read_only,
-    told,
-)
+from agents.machinery.code_errors import RAISED, CodeError, code_of, failed, place_of, read_only
+from agents.machinery.compiling import floats, kernel
 from agents.machinery.intrinsics import invoke, next_double
 from agents.parameters import numbers_of
+from agents.protocols import protocols_of
 from agents.proximal import Attached
-from agents.rule import ANSWER_THEN_SOLVE, AVERAGE, Rule, Start
+from agents.rule import SOLVE_THEN_ANSWER, TELL, Rule, Start
 
 Floats = NDArray[np.float64]
 
-FUNCTIONS = ("tell", "absorb", "solve", "introduce")
+FUNCTIONS = ("tell", "absorb", "solve", "introduce", "refresh")
 #: What every state has, besides the rule's own arrays and parameters.
 _COMMON_NUMBERS = {"n": int, "p": int, "mu": float}
 _COMMON_ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "models": (float, ("n", "p")),
     "W": (float, ("links",)),
     "D": (float, ("n",)),
+    "c": (float, ("n",)),
+    "solitary": (float, ("n", "p")),
     "first": (int, ("after_n",)),
     "neighbour": (int, ("links",)),
     "exhausted": (int, ("n",)),
@@ -52,9 +47,8 @@ RESERVED = frozenset({*_COMMON_NUMBERS, *_COMMON_ARRAYS, "links", "after_n", "lo
 
 
 # --- what rules call, in compiled code ------------------------------------------------------------
-#: How a state refers to its loss and to its random numbers.
-LossPointers = namedtuple("LossPointers", ("prox", "gradient", "data"))
-Stream = namedtuple("Stream", ("function", "state"))
+#: How a state refers to its loss.
+_LOSS = ("prox", "gradient", "weigh", "data", "a", "b", "curvature")
 
 
 @overload(rules.prox)
@@ -76,6 +70,60 @@ def _gradient(s: Any, i: Any, theta: Any, out: Any) -> Any:
             raise RuntimeError("the loss's gradient failed")
 
     return compiled
+
+
+@overload(rules.weigh)
+def _weigh(s: Any, i: Any, a: Any, b: Any) -> Any:
+    def compiled(s: Any, i: Any, a: Any, b: Any) -> Any:
+        floats(s.loss.a, s.n)[i] = a
+        floats(s.loss.b, s.n)[i] = b
+        if s.loss.weigh != 0:
+            verdict = invoke(s.loss.weigh, s.loss.data, i, 0, 0, 0)
+            if verdict == compiling.FAILED:
+                raise RuntimeError("the loss's factors failed")
+
+    return compiled
+
+
+@overload(rules.curvature)
+def _curvature(s: Any, i: Any) -> Any:
+    def compiled(s: Any, i: Any) -> Any:
+        return floats(s.loss.curvature, s.n)[i]
+
+    return compiled
+
+
+@overload(rules.summed)
+def _summed(terms: Any) -> Any:
+    def compiled(terms: Any) -> Any:
+        return terms[0] + _in_pairs(terms, 1, len(terms) - 1) if len(terms) else 0.0
+
+    return compiled
+
+
+@kernel
+def _in_pairs(terms: Floats, low: int, count: int) -> float:
+    """Σ of so many terms, in NumPy's order: eight sums side by side, halves of more than 128."""
+    total = 0.0
+    if count < 8:
+        for k in range(low, low + count):
+            total += terms[k]
+        return total
+    if count > 128:
+        half = count // 2 - count // 2 % 8
+        return _in_pairs(terms, low, half) + _in_pairs(terms, low + half, count - half)
+    sums = np.empty(8)
+    for j in range(8):
+        sums[j] = terms[low + j]
+    for k in range(low + 8, low + count - count % 8, 8):
+        for j in range(8):
+            sums[j] += terms[k + j]
+    total = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + (
+        (sums[4] + sums[5]) + (sums[6] + sums[7])
+    )
+    for k in range(low + count - count % 8, low + count):
+        total += terms[k]
+    return total
 
 
 @overload(rules.uniform)
@@ -105,10 +153,12 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     layout = compiling.Layout(
         numbers,
         _COMMON_ARRAYS | own,
-        {"loss": ("prox", "gradient", "data"), "stream": ("function", "state")},
+        {"loss": _LOSS, "stream": ("function", "state")},
     )
     wrap = compiling.wrap_for(rule)
     shape = "s.p" if rule.vectors == 1 else f"({rule.vectors}, s.p)"
+    if rule.extras:
+        shape = f"{rule.vectors} * s.p + {rule.extras}"
     bodies = {
         "tell": f"f_tell(s, i, k, floats(a, {shape}))",
         "absorb": f"f_absorb(s, i, k, floats(a, {shape}), floats(b, {shape}))",
@@ -120,16 +170,27 @@ def functions_of(rule: type[Rule]) -> compiling.Functions:
     if rule.introduce is not None:
         bodies["introduce"] = "f_introduce(s, i, k, floats(a, s.p))"
         functions["introduce"] = wrap(rule.introduce)
-    elif rule.vectors == 1:
+    elif rule.tells_models():
         bodies["introduce"] = "f_absorb(s, i, k, floats(a, s.p), s.models[i])"
+    if rule.refresh is not None:
+        bodies["refresh"] = "f_refresh(s, i)"
+        functions["refresh"] = wrap(rule.refresh)
     return compiling.Functions(
         f"rule_{rule.kind}",
         layout,
         functions,
         bodies,
         code_cache.source_of(rule),
-        {"Loss": LossPointers, "Stream": Stream},
     )
+
+
+@compiling.entry
+def refresh_all(function: int, s: int, n: int) -> int:
+    """Refresh all agents: which one has failed, or −1."""
+    for i in range(n):
+        if invoke(function, s, i, 0, 0, 0) == compiling.FAILED:
+            return i
+    return -1
 
 
 class _Draft:
@@ -154,6 +215,11 @@ class _Draft:
         self._arrays[name] = self._layout.check(name, value, self._numbers)
 
 
+#: What agents that forget start with again: models (None: their solitary ones of now) and copies
+#: (None: their models) where the rule refreshes, and a second state where it does not.
+Fresh = Union["tuple[Floats | None, Floats | None]", "RunningRule"]
+
+
 class RunningRule:
     """The state of a rule over all agents.
 
@@ -176,10 +242,13 @@ class RunningRule:
             "models": start.models,
             "W": start.W,
             "D": start.D,
+            "c": start.confidence,
+            "solitary": start.solitary,
             "first": start.first,
             "neighbour": start.neighbour,
         }
         draft = _Draft(layout, numbers, arrays)
+        self._give(draft, start)
         self._guard("prepare", lambda: rule.prepare(draft, start))
         self.arrays = {name: getattr(draft, name) for name in layout.arrays}
         self.models: Floats = self.arrays["models"]
@@ -188,23 +257,73 @@ class RunningRule:
         #: The state as plain Python sees it.
         self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
         #: What a message holds, in numbers, and its shape.
-        self.numbers = rule.vectors * p
-        self.shape = (p,) if rule.vectors == 1 else (rule.vectors, p)
+        self.shape = rule.shape(p)
+        self.numbers = math.prod(self.shape)
+        #: What agents said who said nothing: their models, or one row of NaN.
+        self.unsaid = self.models if rule.tells_models() else np.full((1, self.numbers), np.nan)
         if not code_cache.is_ours(rule):
             self._try()
         self.record = layout.record(numbers, self.arrays)
         self.address = int(self.record.ctypes.data)
         if compiling.JIT:
             self._connect()
+        self._refresh_all()
+
+    def _give(self, draft: _Draft, start: Start) -> None:
+        """The arrays that are given the first models and copies."""
+        degrees = np.diff(start.first)
+        for name, array in self.rule.arrays.items():
+            if array.vectors == ("copy",) and array.shape == ("p",):
+                setattr(draft, name, start.copies)
+                continue
+            for place, what in enumerate(array.vectors):
+                of_links = array.over == "links" and what == "model"
+                first = start.copies if what == "copy" else start.models
+                first = np.repeat(first, degrees, axis=0) if of_links else first
+                whole = getattr(draft, name)
+                (whole[:, place] if len(array.shape) > 1 else whole)[:] = first
+
+    def _refresh_all(self) -> None:
+        """Derive what the rule derives, for everybody."""
+        if self.rule.refresh is None:
+            return
+        if compiling.JIT:
+            function = self.functions.address("refresh", self._written("refresh"))
+            failed = refresh_all(function, self.address, len(self.models))
+            if failed >= 0:
+                raise self.explain("refresh", failed, 0, None, None, "0 s")
+            return
+        for i in range(len(self.models)):
+            self.refresh(i)
+
+    def refresh(self, i: int, when: str = "0 s") -> None:
+        """Derive what the rule derives, for agent i; from Python."""
+        if not compiling.JIT:
+            where = f" for agent {i} at {when}"
+            self._guard("refresh", lambda: self.plain("refresh", i, 0, None, None), where)
+            return
+        function = self.functions.address("refresh", self._written("refresh"))
+        if compiling.call(function, self.address, i, 0, 0, 0) == compiling.FAILED:
+            raise self.explain("refresh", i, 0, None, None, when)
 
     def _attach(self, start: Start) -> Attached | None:
         self._slopes = start.slopes
         if start.steps is None and not start.slopes:
             return None
         a, b, gradient_steps = start.steps or (None, None, 0)
-        data = design(start.X, start.y), start.y, start.offsets
-        clip, norm = start.clip, start.norm
-        return Attached(start.loss, *data, a, b, gradient_steps, clip=clip, norm=norm)
+        return Attached(
+            start.loss,
+            design(start.X, start.y),
+            start.y,
+            start.offsets,
+            a,
+            b,
+            gradient_steps,
+            clip=start.clip,
+            norm=start.norm,
+            proximal=start.steps is not None,
+            curved=start.curved,
+        )
 
     @property
     def random(self) -> tuple[int, int]:
@@ -218,16 +337,16 @@ class RunningRule:
         """Write the addresses of the loss and of the random numbers into the record."""
         self.record["stream_function"], self.record["stream_state"] = self.random
         if self.loss is not None:
-            prox, gradient, data = self.loss.pointers(self._slopes)
-            self.record["loss_prox"], self.record["loss_gradient"] = prox, gradient
-            self.record["loss_data"] = data
+            for name, pointer in self.loss.pointers(self._slopes).items():
+                self.record[f"loss_{name}"] = pointer
 
     def pointers(self, hello: bool) -> dict[str, int]:
-        """The addresses of the four functions; 0 for ``introduce`` where nobody says hello."""
+        """The addresses of the functions; 0 for ``introduce`` where nobody says hello."""
+        unused = {"introduce": not hello, "refresh": self.rule.refresh is None}
         return {
-            name: self.functions.address(name, self._written(name))
-            if hello or name != "introduce"
-            else 0
+            name: 0
+            if unused.get(name, False)
+            else self.functions.address(name, self._written(name))
             for name in FUNCTIONS
         }
 
@@ -248,13 +367,36 @@ class RunningRule:
         pairs = zip(self.kept(), fresh.kept(), strict=True)
         return [(array, new, links) for (array, links), (new, _) in pairs]
 
-    def renew(self, i: int, links: range, fresh: RunningRule) -> None:
-        """Agent i is as in a fresh state again."""
-        for array, new, of_links in self.remembered(fresh):
-            if of_links:
-                array[links.start : links.stop] = new[links.start : links.stop]
-            else:
-                array[i] = new[i]
+    def forgotten(self) -> list[tuple[Any, bool, dict[str, int]]]:
+        """The arrays that begin anew where the rule refreshes, whether links have them.
+
+        And the places in an entry of what they are given: the first model, or the first copy.
+        """
+        rows = [(self.models, False, {"model": 0})]
+        for name, array in self.rule.arrays.items():
+            if array.over != "run" and array.given != "prepare":
+                places = {what: k * self.models.shape[1] for k, what in enumerate(array.vectors)}
+                rows.append((self.arrays[name], array.over == "links", places))
+        return rows
+
+    def renew(self, i: int, links: range, fresh: Fresh, when: str) -> None:
+        """Agent i is as at a fresh start again."""
+        first, last = links.start, links.stop
+        if isinstance(fresh, RunningRule):
+            for array, new, of_links in self.remembered(fresh):
+                own = slice(first, last) if of_links else slice(i, i + 1)
+                array[own] = new[own]
+            return
+        models, copies = fresh
+        model = (self.arrays["solitary"] if models is None else models)[i]
+        for array, of_links, places in self.forgotten():
+            entries = array[first:last] if of_links else array[i : i + 1]
+            entries[:] = 0
+            flat = entries.reshape(len(entries), -1)
+            for what, place in places.items():
+                new = model if what == "model" or copies is None else copies[first:last]
+                flat[:, place : place + len(model)] = new
+        self.refresh(i, when)
 
     def columns(self) -> dict[str, Any]:
         """More columns of agents.csv, of the state as it is now, which they can't change."""
@@ -291,12 +433,16 @@ class RunningRule:
         s, rule = self.state, self.rule
         if name == "solve":
             rule.solve(s, i)
+        elif name == "refresh":
+            rule.refresh(s, i)  # type: ignore[misc]
         elif name == "tell":
             rule.tell(s, i, k, a)  # type: ignore[arg-type]
         elif name == "introduce" and rule.introduce is not None:
             rule.introduce(s, i, k, a)
         else:
-            rule.absorb(s, i, k, a, self.models[i] if b is None else b)  # type: ignore[arg-type]
+            if b is None:
+                b = self.models[i] if rule.tells_models() else self.unsaid[0].reshape(self.shape)
+            rule.absorb(s, i, k, a, b)  # type: ignore[arg-type]
 
     def explain(
         self, name: str, i: int, k: int, a: Floats | None, b: Floats | None, when: str
@@ -312,25 +458,11 @@ class RunningRule:
             "in compiled code, and not when called again in Python: a division by zero, an index "
             "out of range, or what the first call had drawn or changed before it failed"
         )
-        return self._message(name, f" for agent {i} at {when}", why)
+        return self.failure(name, why, f" for agent {i} at {when}")
 
-    def failure(self, name: str, error: BaseException, where: str = "") -> RuleError:
+    def failure(self, name: str, why: str | BaseException, where: str = "") -> RuleError:
         """What went wrong, and in which line of the rule."""
-        home = self._code(name).co_filename
-        frames = traceback.extract_tb(error.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == home]
-        return self._message(name, where, told(error), lines[-1] if lines else None)
-
-    def _complaint(self, name: str, i: int, why: str) -> RuleError:
-        return self._message(name, f" for agent {i} at 0 s", why)
-
-    def _message(self, name: str, where: str, why: str, line: int | None = None) -> RuleError:
-        """With a line of the rule; of the function's beginning, where no other is known."""
-        place = place_of(self._code(name), line)
-        return RuleError(f"rule {self.rule.kind}: {name} failed{where} ({place}): {why}")
-
-    def _code(self, name: str) -> CodeType:
-        return cast("CodeType", code_of(self._written(name)))
+        return RuleError(failed(f"rule {self.rule.kind}", self._written(name), why, where))
 
     def _written(self, name: str) -> Callable[..., Any]:
         function: Callable[..., Any] = getattr(self.rule, name) or self.rule.absorb
@@ -339,8 +471,6 @@ class RunningRule:
     def _guard(self, name: str, action: Callable[[], None], where: str = "") -> None:
         try:
             action()
-        except RuleError:
-            raise
         except RAISED as error:
             raise self.failure(name, error, where) from error
 
@@ -363,17 +493,21 @@ class RunningRule:
     def _try_exchange(self, trial: dict[str, Any], i: int) -> None:
         """Tell, absorb and solve in the protocol's order, and introduce."""
         rule, s, k = self.rule, self.state, int(trial["first"][i])
+        refresh = rule.refresh
+        if refresh is not None:
+            self._try_one("refresh", i, trial, ["models"], lambda: refresh(s, i))
         out = np.full(self.shape, np.nan)
         hello = trial["models"][i].copy()
-        averages = rule.protocol == AVERAGE
+        averages = _averages(rule)
         received = np.empty(self.shape)
 
         def tell() -> None:
             kept = [name for name, array in rule.arrays.items() if array.over != "run"]
-            self._try_one("tell", i, trial, ["models", *kept], lambda: rule.tell(s, i, k, out))
+            kept = ["models", *([] if rule.stateful else kept)]
+            self._try_one("tell", i, trial, kept, lambda: rule.tell(s, i, k, out))
             if not np.isfinite(out).all():
                 place = np.argwhere(~np.isfinite(out))[0].tolist()
-                raise self._complaint("tell", i, f"it leaves out{place} unset")
+                raise self.failure("tell", f"it leaves out{place} unset", f" for agent {i} at 0 s")
             received[:] = out
             for array in (out, received, hello):
                 array.flags.writeable = False
@@ -395,9 +529,11 @@ class RunningRule:
             before = trial["models"][others].copy()
             self._try_one(name, i, trial, [], action)
             if not np.array_equal(trial["models"][others], before, equal_nan=True):
-                raise self._complaint(name, i, "it changes another agent's model")
+                raise self.failure(
+                    name, "it changes another agent's model", f" for agent {i} at 0 s"
+                )
 
-        first = averages or rule.protocol == ANSWER_THEN_SOLVE
+        first = rule.protocol not in (SOLVE_THEN_ANSWER, TELL)
         for step in (tell, absorb, solve) if first else (solve, tell, absorb):
             step()
         introduce = rule.introduce
@@ -417,13 +553,19 @@ class RunningRule:
         self._guard(name, lambda: _no_answer(action()), f" for agent {i} at 0 s")
         for array in kept:
             if not np.array_equal(trial[array], before[array], equal_nan=True):
-                who = "which only solve may do" if array == "models" else "which tell may not do"
-                raise self._complaint(name, i, f"it changes {array}, {who}")
+                who = "which tell may do if stateful is True"
+                who = "which only solve may do" if array == "models" else who
+                raise self.failure(name, f"it changes {array}, {who}", f" for agent {i} at 0 s")
+
+
+def _averages(rule: type[Rule]) -> bool:
+    """May absorbing change models?"""
+    return any(protocol.averages for protocol in protocols_of(rule).values())
 
 
 def changed_by(rule: type[Rule]) -> str:
     """What may have made a model what it is: the functions that change models."""
-    names = ("absorb", "solve") if rule.protocol == AVERAGE else ("solve",)
+    names = ("absorb", "solve") if _averages(rule) else ("solve",)
     places = [f"{name} ({place_of(code_of(getattr(rule, name)))})" for name in names]
     return f"rule {rule.kind} has changed it in {' or '.join(places)}"
 

@@ -25,7 +25,7 @@ from benchmarks.ceiling import ceiling
 from simulator.engines.setup import Setup, prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import schema_for
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 

@@ -24,8 +24,8 @@ from agents.rule import Start
 from agents.rules import admm
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
-from simulator.runs.run import start_engine
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from simulator.theory.objectives import Collaboration
 
@@ -86,8 +86,6 @@ class Warm(admm.CollaborativeADMM):
             np.add.at(slope, owner, start.mu * slopes[:, None] * points)
             own = smoothing - W * np.repeat(slope, degrees, axis=0)
         s.link[:, admm.DUAL_I], s.link[:, admm.DUAL_J] = own, smoothing
-        share = start.W / (start.W + s.penalty)
-        s.pull = s.pull - start.sum_over_links(own + share[:, None] * smoothing)
 
 
 class Case:

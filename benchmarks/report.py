@@ -17,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from simulator import load_scenario, run
 from simulator.report.page import write_page
-from simulator.runs.results import save_result
+from simulator.runs.result import save_result
 from simulator.store.store import Store, digest
 
 ROOT = Path(__file__).parent.parent

@@ -34,7 +34,7 @@ def measure(n: int) -> dict[str, float]:
     from simulator.engines.setup import prepare
     from simulator.problem.build import build_problem
     from simulator.runs.plugins import schema_for
-    from simulator.runs.run import sample, start_engine
+    from simulator.runs.simulation import sample, start_engine
     from simulator.seeds import Streams
     from simulator.theory.metrics import View
 

@@ -8,7 +8,7 @@ from typing import Any
 from simulator.runs.plugins import schema_for
 from simulator.scenario.files import json_schema
 from simulator.shipped import examples
-from simulator.sweeps.schema import sweep_schema
+from simulator.sweeps.sweep_file import sweep_schema
 
 HERE = Path(__file__).parent
 IMAGES = HERE / "images" / "gallery"
@@ -43,7 +43,7 @@ def reference() -> str:
             parts += [f"## {key}", about.get("description", "")]
             parts += _sections(blocks, schema["$defs"], set())
     sweep = sweep_schema()
-    parts += ["## A sweep file", sweep["description"], _table(sweep, {})]
+    parts += ["## A sweep file", sweep["description"], _table(sweep, sweep["$defs"])]
     return "\n\n".join(parts) + "\n"
 
 

@@ -49,7 +49,7 @@ def commands(experiments: tuple[str, ...], choices: Path, quiet: bool, **how: An
     """
     from reproduction.choices import ChoicesFile, load_choices
     from reproduction.reproduce import reproduce
-    from simulator.sweeps.work import RESUMED, noting
+    from simulator.sweeps.workers import RESUMED, noting
 
     hush(quiet)
     if experiments == ("validate",):
@@ -77,7 +77,7 @@ def _show_claims(file: Path) -> None:
 
     for row in pd.read_csv(file).to_dict("records"):
         interval = "" if pd.isna(row["low"]) else f"{row['low']:.3g} … {row['high']:.3g}"
-        click.echo(f"{row['holds']:<10} {row['value']:>9.3g}  {interval:<19}  {row['text']}")
+        click.echo(f"{row['holds']:<10} {row['value']:>9.3g}  {interval:<19}  {row['claim']}")
 
 
 def main() -> None:

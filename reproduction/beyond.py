@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import yaml
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.measuring import LOOKS
@@ -20,7 +19,9 @@ from simulator.figures.style import GREY
 HERE = Path(__file__).parent
 #: Sweep files, by what they run.
 FILES = {"mp": "beyond.yaml", "admm": "beyond_admm.yaml"}
-ALGORITHMS = {"mp": "model propagation", "admm": "ADMM"}
+#: The table that answers "much faster".
+WORLDS = "beyond-worlds"
+ALGORITHMS = {"mp": "MP", "admm": "ADMM"}
 #: The swept keys, and what they are called in the tables.
 NAMES = {
     "world": "world",
@@ -72,59 +73,52 @@ def beyond(paper: Paper, figure: Figure) -> Made:
         words.setdefault("timers", ", ".join(map(str, timers)))
     every = {name: pd.concat(own) for name, own in parts.items()}
     table = every["beyond"]
-    _draw(figure, table)
+    every[WORLDS] = worlds_of(table).reset_index(drop=True)
+    _draw(figure, every[WORLDS])
     bounds = int((table["bound"] != "=").sum())
     words["censored"] = f"; {bounds} of {len(table)} points are bounds" if bounds else ""
     return every, words
 
 
-def _draw(figure: Figure, table: pd.DataFrame) -> None:
-    """Speed-up against the spread, a line a clock rate, a row an algorithm and loss rate."""
-    rows = table[["algorithm", "drop"]].drop_duplicates().to_numpy().tolist()
-    worlds = list(table["world"].unique())
-    grid = figure.subplots(len(rows), len(worlds), sharex=True, sharey=True, squeeze=False)
-    for axes, (name, drop) in zip(grid, rows, strict=True):
-        for axis, world in zip(axes, worlds, strict=True):
-            own = table[(table["algorithm"] == name) & (table["drop"] == drop)]
-            own = own[own["world"] == world]
-            if len(own):
-                _panel(axis, own)
-                text = f"{ALGORITHMS[name]}, {100 * drop:g} % lost,\nslowness {world}"
-                axis.set_title(text, fontsize=9)
-                axis.set_xlabel("spread σ of the delays' logarithm")
-                axis.tick_params(labelbottom=True)
-            else:
-                axis.set_axis_off()
-        axes[0].set_ylabel("ratio, rounds / gossip")
-    most, least = max(4, table["speedup"].max()), min(0.25, table["speedup"].min())
-    grid[0, 0].set_ylim(least / 2.5, most * 2.5)  # intervals of few seeds are wide
-    handles, texts = grid[0, 0].get_legend_handles_labels()
-    hollow: Any = {"marker": "o", "markerfacecolor": "white", "linestyle": "none"}
-    handles.append(Line2D([], [], color=GREY, **hollow))
-    texts = [*texts, "hollow: undecided"]
-    figure.legend(handles, texts, loc="outside upper center", ncols=5, fontsize=8)
+def worlds_of(table: pd.DataFrame) -> pd.DataFrame:
+    """Each world once: without a spread it does not matter what the slowness does."""
+    same = table["world"].where(table["spread"] > 0, "no slowness")
+    own = table.assign(world=same).drop_duplicates(["algorithm", *NAMES.values()])
+    verdicts = {
+        "much faster": own["low"] >= 2,
+        "faster": own["low"] > 1,
+        "much slower": own["high"] <= 0.5,
+        "slower": own["high"] < 1,
+    }
+    verdict = np.select(list(verdicts.values()), list(verdicts), "undecided")
+    names = ["algorithm", *NAMES.values(), "tuned_second", "speedup", "low", "high"]
+    return own[[*names, "communications_ratio"]].assign(verdict=verdict)
 
 
-def _panel(axis: Any, table: pd.DataFrame) -> None:
-    axis.axhline(1, color=GREY, linewidth=1)
-    looks = [LOOKS[name] for name in ("mp", "sync", "cl", "warm")]
-    rates = sorted(table["rate"].unique(), reverse=True)
-    for rate, look in zip(rates, reversed(looks[:3]), strict=False):
-        curve = table[table["rate"] == rate]
-        mean = curve["speedup"]
-        spread = np.vstack([mean - curve["low"], curve["high"] - mean])
-        text = f"time, {rate:g} tick{'' if rate == 1 else 's'} a second"
-        style = {**look, "marker": None}
-        axis.errorbar(curve["spread"], mean, spread, capsize=2, label=text, **style)
-        decided = (curve["low"] > 1) | (curve["high"] < 1)
-        for which, face in ((decided, look["color"]), (~decided, "white")):
-            own = curve[which]
-            dots = {"color": look["color"], "markerfacecolor": face, "markersize": 5, "zorder": 3}
-            axis.plot(own["spread"], own["speedup"], look["marker"], **dots)
-    curve = table[table["rate"] == rates[0]]
-    text = "communications, fastest clock"
-    style = {"color": GREY, "linestyle": (0, (1, 2)), "linewidth": 1.2}
-    axis.plot(curve["spread"], curve["communications_ratio"], label=text, **style)
-    axis.set_yscale("log")
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:g}"))
-    axis.yaxis.set_minor_formatter(NullFormatter())
+def _draw(figure: Figure, worlds: pd.DataFrame) -> None:
+    """A row a world, a look a clock rate; hollow where the interval contains 1."""
+    axis = figure.subplots()
+    slow = worlds["world"].where(worlds["spread"] == 0, "slowness " + worlds["world"])
+    names = worlds["algorithm"].map(ALGORITHMS) + ", " + slow
+    names += worlds["spread"].map(lambda spread: f", σ = {spread:g}" if spread else "")
+    names += worlds["drop"].map(lambda drop: f", {100 * drop:g} % lost" if drop else "")
+    places = {name: -k for k, name in enumerate(names.unique())}
+    rates = sorted(worlds["rate"].unique())
+    for k, (look, rate) in enumerate(zip(("mp", "sync", "cl"), rates, strict=False)):
+        own = worlds[worlds["rate"] == rate]
+        y = names[own.index].map(places) + 0.2 * (k - (len(rates) - 1) / 2)
+        style = {**LOOKS[look], "linestyle": "none"}
+        spread = np.vstack([own["speedup"] - own["low"], own["high"] - own["speedup"]])
+        text = f"{rate:g} tick{'' if rate == 1 else 's'} a second"
+        axis.errorbar(own["speedup"], y, xerr=spread, label=text, markersize=5, **style)
+        open_ = ((own["low"] <= 1) & (own["high"] >= 1)).to_numpy()
+        style |= {"markerfacecolor": "white", "markersize": 5, "zorder": 4}
+        axis.plot(own["speedup"][open_], y[open_], **style)
+    axis.axvline(1, color=GREY, linewidth=1)
+    axis.axvline(2, color=GREY, linewidth=1, linestyle=":")
+    axis.set_yticks(list(places.values()), list(places), fontsize=8)
+    least, most = worlds["speedup"].min(), worlds["speedup"].max()
+    axis.set(xscale="log", xlim=(least / 2, most * 2), xlabel="time of rounds / time of gossip")
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+    figure.legend(loc="outside upper center", ncols=3, fontsize=8)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from scipy import stats
 
 from reproduction.choices import Choices
+from reproduction.closed_forms import by_instance
 from reproduction.measuring import (
     LOOKS,
     band,
@@ -23,9 +23,10 @@ from reproduction.measuring import (
 )
 from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import separators
+from reproduction.tuning import best_of, by_trade_off, grid
 from simulator import Scenario
+from simulator.runs.tasks import Run
 from simulator.sweeps.tables import last_values
-from simulator.sweeps.work import Run
 
 NAMES = {
     "solitary": "solitary models",
@@ -33,57 +34,72 @@ NAMES = {
     "mp": "model propagation",
     "cl": "collaborative learning",
 }
+#: A ridge of the solitary models that is beside the chosen one, with which they are the shortest.
+RIDGE = 0.01
 
 
-def optima(
-    paper: Paper, choices: Choices, dimension: int, seeds: Iterable[int]
-) -> list[ClosedForm]:
+def optima(paper: Paper, dimension: int, seeds: Iterable[int]) -> list[ClosedForm]:
     """All methods' models with the chosen trade-offs, an instance a task."""
+    choices = paper.choices
     trade_offs = (choices.at(f"linear_classification.{k}", dimension) for k in ("alpha", "mu"))
     alphas, mus = ((value,) for value in trade_offs)
     problem = separators(choices, dimension)
     return paper.closed_forms("accuracies", problem, seeds, 1, alphas=alphas, mus=mus)
 
 
-def by_instance(table: pd.DataFrame) -> pd.DataFrame:
-    """Mean accuracy over agents: a row an instance, a column a method."""
-    weighted = table.assign(right=table["accuracy"] * table["agents"])
-    sums = weighted.groupby(["seed", "method"])[["right", "agents"]].sum()
-    return (sums["right"] / sums["agents"]).unstack("method")
-
-
 # --- figure 3, left and middle ------------------------------------------------------------------
 def fig3_left(paper: Paper, figure: Figure) -> Made:
     """Mean accuracies and, in pairs, their differences, by dimension."""
     seeds, rows = range(paper.sizes.instances), []
-    tasks = {p: optima(paper, paper.choices, p, seeds) for p in paper.sizes.dimensions}
+    ridged = _ridged(paper, paper.sizes.dimensions, seeds)
+    tasks = {p: optima(paper, p, seeds) for p in paper.sizes.dimensions}
     for p, found in paper.tables(tasks).items():
         accuracy = by_instance(found)
-        accuracy = accuracy[list(NAMES)].assign(
+        accuracy = accuracy[list(NAMES)].join(ridged[p][["solitary", "mp"]].add_suffix("_ridged"))
+        accuracy = accuracy.assign(
             cl_minus_mp=accuracy["cl"] - accuracy["mp"],
+            cl_minus_mp_ridged=accuracy["cl"] - accuracy["mp_ridged"],
             mp_minus_solitary=accuracy["mp"] - accuracy["solitary"],
             cl_minus_solitary=accuracy["cl"] - accuracy["solitary"],
         )
         rows.append({"dimension": p, "instances": len(accuracy), **intervals(accuracy)})
     table = pd.DataFrame(rows)
     texts = {method: NAMES[method] for method in reversed(NAMES)}
-    method_lines(figure, table, "dimension", texts).set_xlabel("dimension p")
-    return {"fig3-left": table}, {}
+    axis = method_lines(figure, table, "dimension", texts)
+    for method in ("mp", "solitary"):
+        look = {**LOOKS[method], "linewidth": 0.8, "markersize": 3, "alpha": 0.7}
+        axis.plot(table["dimension"], table[f"{method}_ridged"], **look)
+    axis.set_xlabel("dimension p")
+    return {"fig3-left": table}, {"ridge": RIDGE}
+
+
+def _ridged(paper: Paper, dimensions: Sequence[int], seeds: range) -> dict[int, pd.DataFrame]:
+    """Solitary models and MP by instance with a ridge of 0.01 in equation 1, α tuned for it."""
+    choices = paper.choices.changed({"linear_classification.ridge": RIDGE})
+    problems = {p: separators(choices, p) for p in dimensions}
+    name, reach = "linear_classification.alpha", paper.sizes.choice_reach
+
+    def tasks(p: int, instances: range, tried: Sequence[float]) -> list[ClosedForm]:
+        return paper.closed_forms("accuracies", problems[p], instances, 1, alphas=tried, mus=())
+
+    held_out = paper.held_out(paper.sizes.held_out)
+    tuned = paper.tables({p: tasks(p, held_out, grid(paper, name, reach, p)) for p in dimensions})
+    best = {p: best_of(by_trade_off(table, "mp")) for p, table in tuned.items()}
+    found = paper.tables({p: tasks(p, seeds, (best[p],)) for p in dimensions})
+    return {p: by_instance(table) for p, table in found.items()}
 
 
 def fig3_middle(paper: Paper, figure: Figure) -> Made:
-    """Accuracies by number of points: mean over instances, each weighing as its agents."""
+    """Accuracies by number of points: means over the instances that have such agents."""
     # More instances than on the left, so that each number of points has enough agents.
-    found = paper.table(optima(paper, paper.choices, 50, range(paper.sizes.size_instances)))
+    found = paper.table(optima(paper, 50, range(paper.sizes.size_instances)))
     wide = found.pivot_table(index=["points", "seed"], columns="method", values="accuracy")
     wide["agents"] = found[found["method"] == "cl"].set_index(["points", "seed"])["agents"]
     wide["cl_minus_mp"] = wide["cl"] - wide["mp"]
     names, rows = ["solitary", "mp", "cl", "cl_minus_mp"], []
     for points, group in wide.groupby("points"):
-        row: dict[str, Any] = {"points": points, "agents": int(group["agents"].sum())}
-        for name in names:
-            row |= weighted_interval(name, group[name], group["agents"])
-        rows.append(row)
+        row = {"points": points, "agents": int(group["agents"].sum())}
+        rows.append(row | intervals(group[names]))
     # Slopes in accuracy per training point: one an instance, then mean and 95 % interval.
     slopes = [
         np.polyfit(group["points"], group[names], 1, w=np.sqrt(group["agents"]))[0]
@@ -95,22 +111,6 @@ def fig3_middle(paper: Paper, figure: Figure) -> Made:
     axis.set(xlabel="training points of the agent", xticks=[1, 5, 10, 15, 20])
     tables = {"fig3-middle": table, "fig3-middle-trends": curve("slope", slopes, method=names)}
     return tables, {"fewest": agents.min(), "most": agents.max()}
-
-
-def weighted_interval(
-    name: str, values: pd.Series[float], agents: pd.Series[int]
-) -> dict[str, Any]:
-    """Mean over all agents, and a 95 % interval that takes instances as independent.
-
-    A ratio estimate: Σ a_s v_s / Σ a_s over instances s with a_s agents, its variance from the
-    residuals a_s (v_s − mean).
-    """
-    v, a = values.to_numpy(dtype=float), agents.to_numpy(dtype=float)
-    mean, n = float(a @ v / a.sum()), len(v)
-    with np.errstate(divide="ignore", invalid="ignore"):  # one value has no interval
-        spread = np.sqrt(np.float64(n) / (n - 1) * np.sum((a * (v - mean)) ** 2)) / a.sum()
-    half = float(stats.t.ppf(0.975, n - 1) * spread)
-    return {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
 
 
 # --- figure 3, right ----------------------------------------------------------------------------
@@ -165,9 +165,10 @@ def curve_runs(
 
 def samples(run: Run, choices: Choices) -> pd.DataFrame:
     """The samples of a run; where agents begin with a hello, so do rounds, and it is counted."""
-    rounds = run.scenario.algorithm.mode == "sync"
-    hello = rounds and choices["linear_classification.start"] == "hello"
-    return with_hello(trace(run)) if hello else trace(run)
+    found = trace(run)
+    if run.scenario.algorithm.mode != "sync" or choices["linear_classification.start"] != "hello":
+        return found
+    return with_hello(found)
 
 
 def with_hello(found: pd.DataFrame) -> pd.DataFrame:
@@ -180,7 +181,7 @@ def with_hello(found: pd.DataFrame) -> pd.DataFrame:
 def level_rows(
     name: str, runs: Sequence[Run], traces: Sequence[pd.DataFrame]
 ) -> list[dict[str, Any]]:
-    """Communications to shares of the accuracy of the run's own optimum, a row an instance.
+    """Communications to shares of the accuracy of the runs' optimum, a row an instance.
 
     To reach them for good: a warm start may begin above them, and fall.
     """
@@ -208,6 +209,8 @@ def fig3_right(paper: Paper, figure: Figure) -> Made:
         place: Any = {"algorithm": name, "communications": x, "instances": len(own)}
         curves.append(curve("accuracy", values, **place))
         levels += level_rows(name, own, traces)
+        if name == "mp":  # on its way to the optimum of collaborative learning
+            levels += level_rows("mp towards cl", runs["cl"], traces)
         style = {**LOOKS[name], "marker": None}
         axis.step(x, curves[-1]["accuracy"], where="post", label=CURVES[name], **style)
         band(axis, x, curves[-1], "accuracy", style["color"], step="post", alpha=0.15)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from agents.rules.model_propagation import ModelPropagation
 from simulator import Scenario
+from simulator.engines.setup import Setup, prepare
 from simulator.problem.build import build_problem
 from simulator.problem.problem import Floats, Problem
 from simulator.problem.tasks.papers import ConfidenceWidth, LinearClassification, MeanEstimation
@@ -112,6 +114,13 @@ def accuracies(
     return pd.concat(rows, ignore_index=True)
 
 
+def by_instance(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy over agents: a row an instance, a column a method."""
+    weighted = table.assign(right=table["accuracy"] * table["agents"])
+    sums = weighted.groupby(["seed", "method"])[["right", "agents"]].sum()
+    return (sums["right"] / sums["agents"]).unstack("method")
+
+
 def equivalence(scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float]) -> pd.DataFrame:
     """Section 5.2: on means, Q_CL = 2 Q_MP + constant where μ_CL m_i = μ_MP c_i.
 
@@ -137,9 +146,56 @@ def equivalence(scenario: Scenario, seeds: Sequence[int], alphas: Sequence[float
     return pd.DataFrame(rows)
 
 
+def mean_update(setup: Setup, mu: float) -> Floats:
+    """Appendix C's mean update of model propagation, for models in R: E x(t + 1) = Ā E x(t).
+
+    x is all models, all copies and a one, for what is added.  An exchange of i and j, whose chance
+    s_ij follows from how often they tick, overwrites their copies of each other, then their models.
+    """
+    problem, n, i, j = setup.problem, setup.problem.n, setup.owners, setup.neighbour
+    asks = (setup.rates / setup.rates.sum() / np.diff(setup.first))[i]
+    s = asks + asks[setup.back]
+    agents, copies = np.arange(n), n + np.arange(len(i))
+    meets, anchor = np.bincount(i, s, n), mu * problem.confidence
+    gain = problem.W.data / (problem.D * (1.0 + anchor))[i]
+    A = np.zeros((n + len(i) + 1,) * 2)
+    A[-1, -1] = 1.0
+    A[copies, copies], A[copies, j] = 1.0 - s, s
+    A[agents, agents] = 1.0 - meets
+    A[i, copies], A[i, j] = gain * (meets[i] - s), gain * s
+    A[agents, -1] = meets * anchor / (1.0 + anchor) * problem.solitary[:, 0]
+    return A
+
+
+def expected_models(
+    scenario: Scenario, seeds: Sequence[int], lengths: Sequence[float]
+) -> pd.DataFrame:
+    """Theorem 1's E[Θ(t)], exactly, given the clocks that each seed draws.
+
+    Each length (in communications, two an exchange) is twice the one before.  Columns: seed,
+    communications, agent, expected, optimum.
+    """
+    rows = []
+    for seed in seeds:
+        streams = Streams(seed, scenario.problem_seed)
+        problem = build_problem(scenario, streams)
+        setup = prepare(scenario, problem, streams, ModelPropagation)
+        mu = scenario.algorithm.trade_off  # type: ignore[attr-defined]
+        optimum = Propagation(problem, mu).minimiser()[:, 0]
+        first = np.concatenate([setup.models[:, 0], setup.copies[:, 0], [1.0]])
+        power = np.linalg.matrix_power(mean_update(setup, mu), round(lengths[0] / 2))
+        for length in lengths:
+            row = {"seed": seed, "communications": int(length), "agent": np.arange(problem.n)}
+            row |= {"expected": (power @ first)[: problem.n], "optimum": optimum}
+            rows.append(pd.DataFrame(row))
+            power = power @ power
+    return pd.concat(rows, ignore_index=True)
+
+
 #: By the names under which tables are stored.
 FUNCTIONS: dict[str, Callable[..., pd.DataFrame]] = {
     "equivalence": equivalence,
+    "expected-models": expected_models,
     "mean-errors": mean_errors,
     "accuracies": accuracies,
 }

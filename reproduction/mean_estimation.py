@@ -101,10 +101,12 @@ def fig1(paper: Paper, figure: Figure) -> Made:
 def fig2_left(paper: Paper, figure: Figure) -> Made:
     """Mean errors with and without confidence, by ε, and those of the other readings of it."""
     with_c, without = sides(paper.choices)
+    other, other_c = _others(with_c, without)
     tables = _widths(paper)
     first, rows = next(iter(tables.values())), []
     for width, table in tables.items():
         row: dict[str, Any] = {"width": width, "instances": len(table)}
+        row["noise"] = paper.choices["mean_estimation.noise"]
         row |= with_interval("with", table[with_c]) | with_interval("without", table[without])
         # The same seeds have the same places and noise at every ε: compare in pairs.
         change = (table[with_c] - first[with_c]).dropna()
@@ -114,6 +116,10 @@ def fig2_left(paper: Paper, figure: Figure) -> Made:
         if width <= SMALL:
             small = gap
         row |= with_interval("gap", gap) | with_interval("gap_growth", (gap - small).dropna())
+        # The same with the other reading of "without", and of the confidences.
+        row |= with_interval("gap_other", (table[other] - table[with_c]) / table[with_c].mean())
+        shift = (table[other_c] - first[other_c]).dropna()
+        row |= with_interval("change_other", shift / first[other_c].mean())
         for kind in ("data", "share", "mean", "mean_share", "one", "solitary"):
             row[f"error_{kind}"] = float(table[kind].mean())
         rows.append(row)
@@ -121,36 +127,37 @@ def fig2_left(paper: Paper, figure: Figure) -> Made:
     axis = figure.subplots()
     line(axis, means, "width", "without", "mp", "without confidence")
     line(axis, means, "width", "with", "cl", "with confidence")
-    others = {"data": "c = m / max m", "share": "c = m / 100", "mean": "mean c", "one": "C = I"}
-    shown = {"data", "share"} - {with_c} | {"mean", "one"} - {without.removesuffix("_share")}
-    for kind, style in zip(sorted(shown), ((0, (1, 2)), (0, (3, 3))), strict=True):
-        text = f"{'with' if kind in ('data', 'share') else 'without'}, {others[kind]} instead"
+    texts = {"data": "c = m / max m", "share": "c = m / 100", "mean": "mean c", "one": "C = I"}
+    for kind, style in ((other_c, (0, (3, 3))), (other.removesuffix("_share"), (0, (1, 2)))):
         look: Any = {"color": GREY, "linestyle": style, "linewidth": 1}
-        axis.plot(means["width"], means[f"error_{kind}"], label=text, **look)
+        axis.plot(means["width"], means[f"error_{kind}"], label=f"{texts[kind]} instead", **look)
     axis.set(xlabel=WIDTH, ylabel="mean squared error to the true means", ylim=(0, None))
     axis.legend(fontsize=8)
     return {"fig2-left": means}, {}
 
 
+def _others(with_c: str, without: str) -> tuple[str, str]:
+    """The other reading of "without confidence", and the other confidences."""
+    (other,) = {WITHOUT[with_c, kind] for kind in ("mean", "one")} - {without}
+    return other, "data" if with_c == "share" else "share"
+
+
 def fig2_middle(paper: Paper, figure: Figure) -> Made:
     """The share of instances in which confidence values give the smaller error."""
     with_c, without = sides(paper.choices)
-    rows = []
+    other, rows = _others(with_c, without)[0], []
     for width, found in _widths(paper).items():
         row: dict[str, Any] = {"width": width, "instances": len(found)}
         row |= with_interval("win_ratio", wins(found[with_c], found[without]))
         row["ties"] = int((found[with_c] == found[without]).sum())
-        for kind in ("mean", "one"):
-            other = found[WITHOUT[with_c, kind]]
-            row[f"win_ratio_{kind}"] = float(wins(found[with_c], other).mean())
+        row |= with_interval("win_ratio_other", wins(found[with_c], found[other]))
         rows.append(row)
     table, axis = pd.DataFrame(rows), figure.subplots()
     axis.axhline(0.5, color=GREY, linewidth=0.8)
     line(axis, table, "width", "win_ratio", "cl", "as chosen (choices.yaml)")
-    reading = "one" if without != "one" else "mean"
-    text = 'if "without" is ' + ("C = I" if reading == "one" else "the mean confidence")
+    text = 'if "without" is ' + ("C = I" if other == "one" else "the mean confidence")
     style: Any = {"color": GREY, "linestyle": (0, (1, 2)), "label": text}
-    axis.plot(table["width"], table[f"win_ratio_{reading}"], **style)
+    axis.plot(table["width"], table["win_ratio_other"], **style)
     axis.set(xlabel=WIDTH, ylabel="win ratio", ylim=(0, 1))
     axis.legend(fontsize=8, loc="lower right")
     return {"fig2-middle": table}, {}
@@ -175,14 +182,16 @@ _TEXTS = {
 }
 
 
-def starts(choices: Choices) -> tuple[str, ...]:
-    """What agents know at first: the main reading, then the others."""
-    choice = choices.all["mean_estimation.start"]
-    return (choice.value, *choice.others)
+def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:
+    """Asynchronous over synchronous error after the communications of each round."""
+    ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
+    x = ends["communications"].to_numpy()
+    errors = last_values(asynchronous, "communications", x, ["l2_error"])[:, 0]
+    return errors / ends["l2_error"].to_numpy()
 
 
-def _traces(paper: Paper) -> tuple[dict[str, list[pd.DataFrame]], float]:
-    """The samples of every instance by rounds and by gossip from each start; the optimum's error"""
+def fig2_right(paper: Paper, figure: Figure) -> Made:
+    """Error after so many communications, of rounds and from each start; ratios by round."""
     length, alpha = paper.sizes.mean_communications, paper.choices["mean_estimation.alpha"]
 
     def scenario(which: str, seed: int) -> Any:
@@ -197,51 +206,31 @@ def _traces(paper: Paper) -> tuple[dict[str, list[pd.DataFrame]], float]:
             record={"every_communications": length // 200},
         )
 
-    seeds = range(paper.sizes.mean_runs)
-    names = ("sync", *starts(paper.choices))
-    runs = paper.finished({k: paper.runs(scenario(k, seed) for seed in seeds) for k in names})
+    choice, seeds = paper.choices.all["mean_estimation.start"], range(paper.sizes.mean_runs)
+    starts = (choice.value, *choice.others)  # the main reading first
+    runs = {k: paper.runs(scenario(k, seed) for seed in seeds) for k in ("sync", *starts)}
+    traces = {name: [trace(run) for run in own] for name, own in paper.finished(runs).items()}
     optima = [summary(run)["metrics"]["optimum"]["l2_error"] for run in runs["sync"]]
-    traces = {name: [trace(run) for run in own] for name, own in runs.items()}
-    return traces, geometric("optimum", optima)["optimum"]
-
-
-def rounds_table(paper: Paper) -> pd.DataFrame:
-    """Asynchronous over synchronous error after each synchronous round, by start."""
-    traces, curves = _traces(paper)[0], []
-    for start in starts(paper.choices):
-        ratios = list(map(ratio_by_round, traces["sync"], traces[start]))
-        rounds = np.arange(1, len(ratios[0]) + 1)
-        place = {"start": start, "round": rounds, "instances": len(ratios)}
-        curves.append(curve("ratio", ratios, logs=True, **place))
-    return pd.concat(curves, ignore_index=True)
-
-
-def ratio_by_round(synchronous: pd.DataFrame, asynchronous: pd.DataFrame) -> Any:
-    """Asynchronous over synchronous error after the communications of each round."""
-    ends = synchronous.drop_duplicates("communications", keep="last").iloc[1:]
-    x = ends["communications"].to_numpy()
-    errors = last_values(asynchronous, "communications", x, ["l2_error"])[:, 0]
-    return errors / ends["l2_error"].to_numpy()
-
-
-def fig2_right(paper: Paper, figure: Figure) -> Made:
-    """Error after so many communications: a step line for rounds and for each start."""
-    (traces, optimum), axis = _traces(paper), figure.subplots()
-    x, curves = np.linspace(0, paper.sizes.mean_communications, 201), []
+    optimum, axis = geometric("optimum", optima)["optimum"], figure.subplots()
+    x, curves, ratios = np.linspace(0, length, 201), [], []
     for name, found in traces.items():
         errors = [last_values(t, "communications", x, ["l2_error"])[:, 0] for t in found]
-        place = {"algorithm": name, "communications": x.astype(int), "instances": len(found)}
+        place: Any = {"algorithm": name, "communications": x.astype(int), "instances": len(found)}
         own = curve("error", errors, logs=True, **place, optimum=optimum)
         curves.append(own)
-        main, thousands = name in list(traces)[:2], x.astype(int) / 1000
+        main, thousands = name in ("sync", choice.value), x.astype(int) / 1000
         style = {**LOOKS[_LOOKS[name]], "marker": None, "linewidth": 1.8 if main else 1.0}
         axis.step(thousands, own["error"], where="post", label=_TEXTS[name], **style)
         if main:
             band(axis, thousands, own, "error", style["color"], step="post")
+        if name != "sync":
+            each = list(map(ratio_by_round, traces["sync"], found))
+            place = {"start": name, "round": np.arange(1, len(each[0]) + 1), "instances": len(each)}
+            ratios.append(curve("ratio", each, logs=True, **place))
     table = pd.concat(curves, ignore_index=True)
     axis.axhline(optimum, color=GREY, linestyle=":", linewidth=1, label="optimum")
     axis.set_yscale("log")
     axis.set_ylim(0.5 * optimum, 2 * table["error"].max())  # bands of few instances are wide
     axis.set(xlabel="communications (thousands)", ylabel="mean squared error to the true means")
     figure.legend(loc="outside upper center", ncols=2, fontsize=8)
-    return {"fig2-right": table, "fig2-right-rounds": rounds_table(paper)}, {}
+    return {"fig2-right": table, "fig2-right-rounds": pd.concat(ratios, ignore_index=True)}, {}

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from reproduction.choices import Choices
-from reproduction.classification import NAMES, by_instance, curve_runs, level_rows
-from reproduction.mean_estimation import BLOCK, ROUNDS, rounds_table, sides, starts, wins
+from reproduction.classification import NAMES, curve_runs, level_rows
+from reproduction.closed_forms import by_instance
+from reproduction.mean_estimation import BLOCK, sides, wins
 from reproduction.measuring import trace, with_interval
 from reproduction.paper import Made, Paper
 from reproduction.problems import moons, separators
@@ -30,7 +31,7 @@ CURVES = {"mp": "MP", "cl": "ADMM", "warm": "ADMM from MP's optimum"}
 
 def other_choices(paper: Paper, figure: Figure) -> Made:
     """Long form: choice, value, measure, mean and 95 % interval."""
-    parts = (_means(paper), _starts(paper), _problems(paper), _ways(paper), _scales(paper))
+    parts = (_means(paper), _problems(paper), _ways(paper), _scales(paper))
     table = pd.DataFrame(row for part in parts for row in part)
     _draw(figure, table, list(paper.sizes.choice_problems))
     s = paper.sizes
@@ -75,18 +76,6 @@ def _means(paper: Paper) -> Rows:
         yield _row(variant, f"error with confidence, {at}", table[with_c])
         yield _row(variant, f"error without confidence, {at}", table[without])
         yield _row(variant, f"win ratio, {at}", wins(table[with_c], table[without]))
-
-
-def _starts(paper: Paper) -> Rows:
-    """Section 5.1, asynchronous runs: those of figure 2, right."""
-    rounds = rounds_table(paper)
-    for start, own in rounds[rounds["round"].isin(ROUNDS)].groupby("start", sort=False):
-        chosen = start == starts(paper.choices)[0]
-        choice, value = AS_CHOSEN if chosen else ("mean_estimation.start", start)
-        for _, row in own.iterrows():
-            measure = f"async / sync error after {row['round']} rounds"
-            found = {f"mean{end}": row[f"ratio{end}"] for end in ("", "_low", "_high")}
-            yield {"choice": choice, "value": value, "measure": measure, **found}
 
 
 def _problems(paper: Paper) -> Rows:
@@ -171,8 +160,8 @@ def _draw(figure: Figure, table: pd.DataFrame, dimensions: list[int]) -> None:
     shown = (
         "win ratio, ε = 0.1",
         "win ratio, ε = 1",
-        "async / sync error after 4 rounds",
         "communications to 95 %, ADMM / MP",
+        f"accuracy of model propagation, p = {few}",
         f"accuracy of model propagation, p = {many}",
         f"accuracy of collaborative learning, p = {many}",
         f"CL minus MP, p = {few}",

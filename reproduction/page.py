@@ -9,9 +9,8 @@ from collections.abc import Hashable
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
-from reproduction.choices import Choices
+from reproduction.beyond import WORLDS
 from reproduction.paper import CAPTIONS, Paper, sections
 from simulator.errors import StoreWarning
 from simulator.store.store import RESULTS_VERSION
@@ -49,8 +48,7 @@ def write_page(folder: Path, paper: Paper) -> Path:
         title, caption = CAPTIONS[name][0], _caption(folder / f"{name}.txt", made)
         known = {"name": name, "title": title, "caption": caption, "links": links}
         parts.append(template["Figures"].format_map(known))
-    rows = _choices(paper.choices)
-    text = template[CHOICES].format(file=paper.choices.file.name, rows=rows, made=made)
+    text = template[CHOICES].format(file=paper.choices.file.name, made=made)
     parts += [f"## {CHOICES}", text]
     page = folder / "README.md"
     with replacing_file(page) as draft:
@@ -75,7 +73,7 @@ def _claims(folder: Path) -> str:
         notes = "\n".join(table[told]["number"] + ". " + table[told]["remark"])
         if not rows:
             raise ValueError("no rows")
-        return f"{rows}\n{notes}\n\n{_follows(table)}"
+        return "\n\n".join([f"{rows}\n{notes}", follows(table), *_worlds(folder)])
     except (OSError, ValueError, KeyError) as error:
         warnings.warn(f"{file}: damaged: {error}; {again}", StoreWarning, stacklevel=2)
         return f"\n**{file.name} is damaged; {again}.**"
@@ -86,38 +84,42 @@ def _row(row: dict[Hashable, str]) -> str:
     mark = f" [{row['number']}]" if row["number"] else ""
     verdict = row["holds"] if row["holds"] == "yes" else f"**{row['holds']}**"
     return (
-        f"| {row['text']}{mark} | {row['where']} | {row['measure']} | "
-        f"{_number(row['value'])}{interval} | {row['criterion']} | {verdict} | "
+        f"| “{row['words']}”{mark} | {row['where']} | {row['criterion']} | {row['measure']} | "
+        f"{_number(row['value'])}{interval} | {verdict} | {row['otherwise']} | "
         f"{row['chosen_for_it']} |\n"
     )
 
 
-#: The networks of the claims about time, as they are called where they are compared.
-_NETWORKS = {
-    "faster-equal": "with equal delays",
-    "faster-loss": "with equal delays and loss",
-    "faster-passing": "where the tail of delays passes",
-    "faster-link": "where slow links stay slow",
-    "faster-agent": "where slow agents stay slow",
-}
-
-
-def _follows(table: pd.DataFrame) -> str:
+def follows(table: pd.DataFrame) -> str:
     """What follows, in a few sentences that the table decides."""
-    template = sections("page.md")
-    names = {verdict: list(own) for verdict, own in table.groupby("holds")["claim"]}
-    parts = [template["follows"].format(yes=len(names.get("yes", [])), total=len(table))]
-    doubtful = [verdict for verdict in ("no", "undecided") if verdict in names]
-    parts += [template[v].format(names=", ".join(names[v])) for v in doubtful]
-    rows = table.set_index("claim").loc[lambda rows: rows["value"] != ""]
-    times = {name: text for name, text in _NETWORKS.items() if name in rows.index}
-    if times:
-        found = [f"{_number(rows['value'][name])} {text}" for name, text in times.items()]
-        lows = pd.to_numeric(rows["low"])
-        gains = [text for name, text in times.items() if lows[name] > 1]
-        where = f"only {', and '.join(gains)}" if gains else "nowhere"
-        parts.append(template["in time"].format(times=", ".join(found), where=where))
+    template, chosen = sections("page.md"), table["otherwise"] != ""
+    verdicts = table["holds"].where((table["holds"] != "no") | ~chosen, "no, by a choice")
+    names = {verdict: ", ".join(own["claim"]) for verdict, own in table.groupby(verdicts)}
+    holds = table["holds"] == "yes"
+    by_choice = table[holds & chosen]["claim"]
+    known = {"alone": (holds & ~chosen).sum(), "chosen": len(by_choice), "total": len(table)}
+    parts = [template["follows"].format(**known, names=", ".join(by_choice))]
+    rest = [
+        verdict for verdict in ("in part", "no", "no, by a choice", "undecided") if verdict in names
+    ]
+    parts += [template[verdict].format(names=names[verdict]) for verdict in rest]
     return " ".join(" ".join(part.split()) for part in parts)
+
+
+def _worlds(folder: Path) -> list[str]:
+    """The worlds in which rounds and gossip were compared in time, if they were."""
+    if not (file := folder / f"{WORLDS}.csv").is_file():
+        return []
+    table = pd.read_csv(file)
+    table = table[table["rate"] == table["rate"].max()]
+    timers = table["tuned_second"].astype(str).str.rpartition("=")[2]
+    table = table.assign(timer=timers, percent=100 * table["drop"])
+    form = (
+        "| {algorithm} | {world} | {spread:g} | {percent:g} % | {timer} | {speedup:.3g} ({low:.3g} "
+        "… {high:.3g}) | {communications_ratio:.2f} | {verdict} |"
+    )
+    rows = (form.format_map(row) for row in table.to_dict("records"))
+    return [sections("page.md")["worlds"].format(rows="\n".join(rows))]
 
 
 def _number(text: str) -> str:
@@ -127,22 +129,3 @@ def _number(text: str) -> str:
     if number == 0 or not math.isfinite(number):
         return f"{number:g}"
     return f"{number:.1e}" if abs(number) < 1e-3 else f"{number:.3g}"
-
-
-def _choices(choices: Choices) -> str:
-    rows = (
-        (f"`{name}`", _value(c.value), ", ".join(map(_value, c.others)), _cell(c.why))
-        for name, c in choices.all.items()
-    )
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _value(value: object) -> str:
-    """As the file has it."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
-    return text.split("\n")[0].strip("{}")
-
-
-def _cell(text: str) -> str:
-    """Text that may stand in a Markdown table."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

@@ -19,14 +19,13 @@ from reproduction.choices import Choices
 from reproduction.closed_forms import FUNCTIONS
 from reproduction.sizes import Sizes
 from simulator import Scenario, load_scenario
-from simulator.api.progress import sweep_progress
 from simulator.errors import MissingError, SimulatorError
+from simulator.runs.progress import sweep_progress
+from simulator.runs.tasks import Done, Failed, Outcome, Run, Task, reason_for, unfinished
 from simulator.scenario.files import scenario_values
 from simulator.store.store import RESULTS_VERSION, TRACE, Store
 from simulator.store.whole_files import hash_of, replacing_file
-from simulator.sweeps.jobs import Done, Failed, Outcome, reason_for
-from simulator.sweeps.work import Run, Task, complete, unfinished
-from simulator.sweeps.workers import Crew, Here
+from simulator.sweeps.workers import Crew, complete
 
 Tables = dict[str, pd.DataFrame]
 #: CSV files by name, the first of them behind the figure, and what the caption says besides.
@@ -96,7 +95,7 @@ class Paper:
     choices: Choices
     sizes: Sizes
     store: Store
-    crew: Crew | Here = field(default_factory=Here)
+    crew: Crew | None = None
     jobs: int | None = None
     force: bool = False
     progress: bool = False

@@ -1,93 +1,95 @@
-"""Private learning: what hiding each agent's points costs (Bellet et al. 2018, figure 2c)."""
+"""Private learning: when does it pay to collaborate? (Bellet et al. 2018, and beyond)."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from reproduction.measuring import LOOKS, intervals, line, summary
+from reproduction.measuring import intervals, line, summary
 from reproduction.paper import Made, Paper
-from reproduction.problems import scenario
-from simulator import Scenario
-from simulator.sweeps.work import Run
+from reproduction.problems import ENGINE
+from simulator import Scenario, load_scenario
+from simulator.figures.style import GREY
+from simulator.runs.tasks import Run
 
-#: An agent has 10 to 100 points.  Its loss is theirs where μ = 2 μ_theirs / 100 and the ridge is 1:
-#: c_i L_i of theirs, a confidence m_i / 100 times a mean over m_i points, is a sum over 100.
-MOST_POINTS = 100
-#: Of 0.3, 1, 3, …, 100 the best for the optimum without privacy, in the mean over p = 10 and 50 and
-#: held-out seeds 1000 to 1002.
-MU_THEIRS = 3.0
-#: In this project's scaling.
-MU = 2.0 * MU_THEIRS / MOST_POINTS
-#: Updates of an agent: of 1, 2, 5, 10, 20 the best with ε̄ = 1 and 0.5 at p = 10, the same seeds.
-UPDATES = 1
-DELTA = math.exp(-5)
-
-
-#: ε̄ of each line, None where nothing is hidden, and its look.
-LINES = {"cd": (None, "cl"), "eps1": (1.0, "sync"), "eps05": (0.5, "mp"), "eps01": (0.1, "warm")}
+FILE = Path(__file__).parent.parent / "scenarios" / "private.yaml"
+#: Ways to hide: keys of ``algorithm.privacy``, and the look and the text of those that are drawn.
+WAYS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "laplace_keep": ({"noise": "laplace", "after": "keep"}, "warm", "Laplace, kept"),
+    "laplace": ({"noise": "laplace"}, "mp", "Laplace, smoothed"),
+    "laplace_10": ({"noise": "laplace", "updates": 10}, "", ""),
+    "laplace_10_exact": ({"noise": "laplace", "updates": 10, "accountant": "exact"}, "", ""),
+    "gaussian_keep": ({"after": "keep"}, "", ""),
+    "gaussian": ({}, "cl", "Gaussian, smoothed"),
+    "gaussian_warm": ({"accountant": "exact", "updates": 2}, "sync", "Gaussian, exact, warm start"),
+}
+#: ε against the dimension, and the dimension where ε changes.
+EPSILON, DIMENSION = 1.0, 20
 
 
 def private(paper: Paper, figure: Figure) -> Made:
-    """Mean accuracies by dimension, and what privacy leaves of the gain over learning alone."""
-    seeds, axis, rows = range(paper.sizes.private_instances), figure.subplots(), []
-    runs = {
-        (p, name): paper.runs((_scenario(p, budget, seed) for seed in seeds), reads=())
-        for p in paper.sizes.private_dimensions
-        for name, (budget, _) in LINES.items()
-    }
-    paper.finished(runs)
-    for p in paper.sizes.private_dimensions:
-        alone = _accuracies(runs[p, "cd"], "solitary")
-        found = pd.DataFrame({"solitary": alone})
-        for name in LINES:
-            found[name] = _accuracies(runs[p, name])
-            found[f"{name}_minus_solitary"] = found[name] - alone
-        rows.append({"dimension": p, "instances": len(alone), **intervals(found)})
-    table = pd.DataFrame(rows)
-    for name, (budget, look) in LINES.items():
-        text = "nothing hidden" if budget is None else f"ε̄ = {budget:g}"
-        line(axis, table, "dimension", name, look, text)
-    line(axis, table, "dimension", "solitary", "solitary", "solitary models")
-    axis.axhline(0.5, color=LOOKS["consensus"]["color"], linewidth=0.8)
-    axis.set(xlabel="dimension p", ylabel="mean test accuracy")
-    figure.legend(loc="outside upper center", ncols=3, fontsize=8)
-    better = int((table["eps1_minus_solitary_low"] > 0).sum())
-    return {"private": table}, {"mu": MU, "mu_theirs": MU_THEIRS, "better": better}
-
-
-def _accuracies(runs: list[Run], models: str = "final") -> Any:
-    return np.array([summary(run)["metrics"][models]["accuracy"] for run in runs])
-
-
-def _scenario(dimension: int, budget: float | None, seed: int) -> Scenario:
-    """One instance; it ends when all agents have long spent their budgets."""
-    algorithm: dict[str, Any] = {"kind": "cd", "mu": MU, "ridge": 1.0, "start": "zero"}
-    if budget is not None:
-        hidden = {"epsilon": budget, "delta": DELTA, "updates": UPDATES, "clip": 1.0}
-        algorithm["privacy"] = hidden
-    length = 30.0 if budget is None else 4.0 * UPDATES + 20.0
-    task = {
-        "kind": "linear_classification",
-        "agents": 100,
-        "dimension": dimension,
-        "samples": {"kind": "uniform", "low": 10, "high": MOST_POINTS},
-        "points": "ball",
-        "loss": "logistic",
-        "ridge": 2.0,
-    }
-    return scenario(
-        task,
-        {"kind": "angular_kernel", "sigma": 0.1, "min_weight": 0.01},
+    """Mean accuracies by dimension and by ε, beside models learned alone; differences in pairs."""
+    seeds = range(paper.sizes.private_instances)
+    places = [(p, EPSILON) for p in paper.sizes.private_dimensions]
+    places += [(DIMENSION, epsilon) for epsilon in paper.sizes.private_epsilons]
+    # Seed by seed: what all ways of an instance are compared with is solved once.
+    runs = paper.finished(
         {
-            "name": "private",
-            "seed": seed,
-            "algorithm": algorithm,
-            "stop": {"time": length},
-            "record": {"every": length},
-        },
+            (place, seed): paper.runs((_scenario(*place, way, seed) for way in WAYS), reads=())
+            for place in places
+            for seed in seeds
+        }
     )
+    rows = []
+    for place in dict.fromkeys(places):
+        found = pd.DataFrame([_accuracies(runs[place, seed]) for seed in seeds])
+        gains = {f"{way}_minus_solitary": found[way] - found["solitary"] for way in WAYS}
+        row = {"dimension": place[0], "epsilon": place[1], "instances": len(seeds)}
+        rows.append(row | intervals(found.assign(**gains)))
+    table = pd.DataFrame(rows)
+    by_dimension = table[table["epsilon"] == EPSILON].sort_values("dimension")
+    by_epsilon = table[table["dimension"] == DIMENSION].sort_values("epsilon")
+    axes = figure.subplots(1, 2, sharey=True)
+    _draw(axes[0], by_dimension, "dimension", f"dimension p, with ε = {EPSILON:g}")
+    _draw(axes[1], by_epsilon, "epsilon", f"ε, with p = {DIMENSION}")
+    axes[0].set_ylabel("mean test accuracy")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8
+    )
+    algorithm: Any = load_scenario(FILE).algorithm
+    better = {way: int((by_dimension[f"{way}_minus_solitary_low"] > 0).sum()) for way in WAYS}
+    words = {"algorithm": algorithm, "better": better, "dimensions": len(by_dimension)}
+    return {"private": table}, words
+
+
+def _accuracies(runs: Sequence[Run]) -> dict[str, float]:
+    """Of one instance: without noise, learned alone, and each way."""
+    found = [summary(run)["metrics"] for run in runs]
+    own = {"solitary": found[0]["solitary"], "optimum": found[0]["optimum"]}
+    own |= {way: metrics["final"] for way, metrics in zip(WAYS, found, strict=True)}
+    return {name: values["accuracy"] for name, values in own.items()}
+
+
+def _draw(axis: Any, table: pd.DataFrame, x: str, text: str) -> None:
+    looks = {way: (look, label) for way, (_, look, label) in WAYS.items() if look}
+    looks |= {"solitary": ("solitary", "solitary models")}
+    looks |= {"optimum": ("consensus", "optimum, nothing hidden")}
+    for name, (look, label) in looks.items():
+        line(axis, table, x, name, look, label)
+    axis.axhline(0.5, color=GREY, linewidth=0.8)
+    axis.set(xscale="log", xlabel=text)
+    axis.set_xticks(table[x], [f"{value:g}" for value in table[x]])
+    axis.minorticks_off()
+
+
+def _scenario(dimension: int, epsilon: float, way: str, seed: int) -> Scenario:
+    """One instance; it ends when all agents have long spent their budgets."""
+    keys = {f"algorithm.privacy.{key}": value for key, value in WAYS[way][0].items()}
+    start = "private" if way == "gaussian_warm" else "zero"
+    keys |= {"task.dimension": dimension, "algorithm.start": start, "record.every": 30}
+    keys |= {"algorithm.privacy.epsilon": epsilon, "engine": ENGINE, "seed": seed}
+    return load_scenario(FILE, keys)

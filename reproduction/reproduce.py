@@ -43,13 +43,13 @@ EXPERIMENTS: dict[str, tuple[Experiment, tuple[float, float]]] = {
     "fig3-middle": (fig3_middle, (4.8, 3.5)),
     "fig3-right": (fig3_right, (5.2, 3.5)),
     "fig4": (fig4, (4.4, 4.2)),
-    "fig5": (fig5, (10.2, 3.5)),
-    "theorem1": (theorem1, (5.0, 3.6)),
+    "fig5": (fig5, (7.6, 3.5)),
+    "theorem1": (theorem1, (8.0, 3.4)),
     "theory": (theory, (8.8, 3.3)),
     "tuning": (tuning, (10.4, 4.2)),
     "choices": (other_choices, (9.4, 9.6)),
-    "beyond": (beyond, (9.8, 7.6)),
-    "private": (private, (5.2, 3.8)),
+    "beyond": (beyond, (7.6, 6.4)),
+    "private": (private, (8.4, 3.8)),
 }
 CLAIMS = "claims"
 #: What can be asked for.

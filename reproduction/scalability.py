@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FuncFormatter
 from scipy import stats
 
 from reproduction.choices import Choices
@@ -21,8 +21,8 @@ from simulator import Scenario
 from simulator.figures.run_figures import targets_and_links
 from simulator.figures.style import GREY
 from simulator.problem.build import build_problem
+from simulator.runs.tasks import Run
 from simulator.seeds import Streams
-from simulator.sweeps.work import Run
 
 
 def fig4(paper: Paper, figure: Figure) -> Made:
@@ -78,6 +78,8 @@ def scaling_table(runs: Sequence[Run]) -> pd.DataFrame:
         row |= {"seed": run.scenario.seed, "optimum": best, "way": (level - start) / (best - start)}
         row["communications"] = reached(found, "accuracy", level)
         row["time"] = reached(found, "accuracy", level, axis="time")
+        later = found[["communications", "time"]].iloc[[len(found) // 2, -1]].diff().iloc[-1]
+        row["parallel"] = later["communications"] / later["time"]  # without the hellos
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -101,7 +103,7 @@ def fig5(paper: Paper, figure: Figure) -> Made:
     fits = [
         {"algorithm": algo, "measure": measure, **_growth(group, measure, half)}
         for algo, group in pd.concat(single, ignore_index=True).groupby("algorithm")
-        for measure in ("communications", "time")
+        for measure in ("communications", "time", "parallel")
     ]
     table = pd.DataFrame(rows)
     _draw(figure, table)
@@ -125,31 +127,21 @@ def _growth(runs: pd.DataFrame, measure: str, half: int) -> dict[str, float]:
 
 
 def _draw(figure: Figure, table: pd.DataFrame) -> None:
-    """Communications on logarithmic and on linear axes, and time."""
-    log, linear, time = figure.subplots(1, 3)
+    """Communications, beside what is proportional to n, and time."""
+    sent, time = figure.subplots(1, 2)
     for name, text in NAMES.items():
         through = table["agents"] * (table[name] / table["agents"]).mean()
-        for axis in (log, linear):
-            line(axis, table, "agents", name, name, text)
-            axis.plot(table["agents"], through, color=GREY, linestyle=":", lw=1)
+        line(sent, table, "agents", name, name, text)
+        sent.plot(table["agents"], through, color=GREY, linestyle=":", lw=1)
         line(time, table, "agents", f"{name}_time", name, text)
-    log.plot([], [], color=GREY, linestyle=":", lw=1, label="proportional to n")
-    for axis in (log, linear, time):
-        axis.set_xlabel("agents n")
-    log.set_xscale("log")
-    ticks = [n for n in table["agents"] if n not in (400, 600, 800, 900)]  # too narrow for all
-    log.set_xticks(ticks, [f"{n}" for n in ticks])
-    log.xaxis.set_minor_locator(NullLocator())
+    sent.plot([], [], color=GREY, linestyle=":", lw=1, label="proportional to n")
+    sent.set(xlim=(0, None), ylim=(0, None), xlabel="agents n")
+    sent.set_ylabel("communications to 90 %\nof the optimum's accuracy")
     times = table[[f"{name}_time" for name in NAMES]].to_numpy()
-    for axis in (log, time):
-        axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,g}"))
-        axis.yaxis.set_minor_formatter(NullFormatter())
-    log.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
-    log.set_ylabel("communications to 90 %\nof the optimum's accuracy")
-    linear.set(xlim=(0, None), ylim=(0, None), ylabel="communications")
     # Intervals of few instances are wide.
-    time.set(xlim=(0, None), ylim=(times.min() / 4, times.max() * 4))
-    time.set_ylabel("time to 90 % (ticks of an agent's clock)")
-    handles, texts = log.get_legend_handles_labels()
-    figure.legend(handles, texts, loc="outside upper center", ncols=3, fontsize=8)
+    time.set(xlim=(0, None), ylim=(times.min() / 4, times.max() * 4), yscale="log")
+    time.set(xlabel="agents n", ylabel="time to 90 % (ticks of an agent's clock)")
+    time.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,g}"))
+    figure.legend(
+        *sent.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8
+    )

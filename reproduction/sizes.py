@@ -52,9 +52,10 @@ class Sizes:
     beyond_seeds: int = 30
     beyond_timers: int = 100
     beyond_grid: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Private learning: p, and instances of each.
-    private_dimensions: tuple[int, ...] = (2, 5, 10, 20, 50, 100)
-    private_instances: int = 10
+    #: Private learning: p, ε, and instances of each.
+    private_dimensions: tuple[int, ...] = (2, 5, 10, 20, 50)
+    private_epsilons: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)
+    private_instances: int = 30
 
 
 FULL = Sizes()
@@ -73,7 +74,7 @@ QUICK = Sizes(
     agents=(40, 60),
     scale_instances=2,
     theorem_runs=5,
-    theorem_communications=(10_000, 40_000, 160_000),
+    theorem_communications=(40_000, 80_000, 160_000),
     held_out=2,
     tuned_dimensions=(2,),
     grid_reach=1,
@@ -93,6 +94,7 @@ QUICK = Sizes(
         },
         "admm": {"task.agents": [20], "task.dimension": [5], "$spread": [2]},
     },
-    private_dimensions=(2, 10),
+    private_dimensions=(2, 20),
+    private_epsilons=(0.1, 1.0),
     private_instances=2,
 )

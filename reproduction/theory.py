@@ -14,8 +14,8 @@ from reproduction.measuring import LOOKS, band, curve, intervals, summary, trace
 from reproduction.paper import Made, Paper
 from reproduction.problems import moons
 from simulator import Scenario
+from simulator.runs.tasks import Run
 from simulator.store.store import MODELS
-from simulator.sweeps.work import Run
 
 #: Agents, their neighbours and rounds of ADMM on means, whose objective is strongly convex.
 _AGENTS, _NEIGHBOURS, _ROUNDS = 100, 10, 150
@@ -80,15 +80,10 @@ def _draw_rates(figure: Figure, of_hinge: pd.DataFrame, of_means: pd.DataFrame) 
         axis.set(yscale="log", xlabel="round t")
     slow = of_hinge["left"].iloc[0] / of_hinge["round"]
     hinge.plot(of_hinge["round"], slow, label="1/t", **{**LOOKS["solitary"], "marker": None})
-    hinge.set_xscale("log")
-    ticks = [t for t in (1, 2, 5, 10, 20, 50) if t <= of_hinge["round"].max()]
-    hinge.set_xticks(ticks, [f"{t}" for t in ticks])
-    hinge.minorticks_off()
-    hinge.set_title("hinge loss, p = 50", fontsize=9)
+    hinge.set(xscale="log", title="hinge loss, p = 50")
     hinge.set_ylabel("objective above its least, start = 1")
     hinge.legend(fontsize=8)
-    means.set_title("means", fontsize=9)
-    means.set_ylabel("squared distance to the optimum, start = 1")
+    means.set(title="means", ylabel="squared distance to the optimum, start = 1")
 
 
 def _by_round(found: pd.DataFrame, metric: str) -> Any:
@@ -118,6 +113,9 @@ CLOCKS: dict[str, Any] = {
     "unequal": {"kind": "lognormal", "mean": 1.0, "sigma": 1.0},
 }
 
+#: The exact expectation is followed through so many doublings more than there are runs.
+_LONGER = 2
+
 
 def _from_one_start(paper: Paper, clocks: str, length: int, seed: int) -> Scenario:
     """A run; all of them start from the same random models and copies."""
@@ -136,8 +134,9 @@ def _from_one_start(paper: Paper, clocks: str, length: int, seed: int) -> Scenar
 
 
 def theorem1(paper: Paper, figure: Figure) -> Made:
-    """Squared distance to Θ*: of the mean of the runs of each length, and of a single run."""
+    """Squared distance to Θ*: of the expected models, of the mean of runs, and of a single run."""
     seeds, lengths = range(paper.sizes.theorem_runs), paper.sizes.theorem_communications
+    longer = (*lengths, *(lengths[-1] * 2 ** (k + 1) for k in range(_LONGER)))
     runs = {
         (clocks, length): paper.runs(
             (_from_one_start(paper, clocks, length, seed) for seed in seeds), reads=(MODELS,)
@@ -145,33 +144,72 @@ def theorem1(paper: Paper, figure: Figure) -> Made:
         for clocks in CLOCKS
         for length in lengths
     }
-    rows = []
-    for (clocks, length), own in paper.finished(runs).items():
-        arrays = [run.store.arrays(run.place) for run in own]
-        models, optimum = np.stack([found["models"] for found in arrays]), arrays[0]["optimum"]
-        start = summary(own[0])["metrics"]["start"]["distance"]
-        row: dict[str, Any] = {"clocks": clocks, "communications": length, "runs": len(own)}
-        row["start"] = start
-        row["mean_of_runs"] = float(np.mean((models.mean(axis=0) - optimum) ** 2))
-        # What the mean of so many runs would be off by if its expectation were Θ*.
-        row["noise"] = float(np.mean(models.var(axis=0, ddof=1)) / len(own))
-        row |= with_interval("single_run", np.mean((models - optimum) ** 2, axis=(1, 2)))
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    looks = {
-        ("equal", "single_run"): ("mp", "a single run, in the mean"),
-        ("equal", "mean_of_runs"): ("cl", "the mean of all runs"),
-        ("unequal", "single_run"): ("warm", "a single run, unequal clocks"),
-        ("unequal", "mean_of_runs"): ("sync", "the mean of all, unequal clocks"),
+    exact = {
+        # Equal clocks are the same in every run.
+        clocks: paper.closed_forms(
+            "expected-models",
+            _from_one_start(paper, clocks, 2, 0),
+            seeds[:1] if clocks == "equal" else seeds,
+            1,
+            lengths=longer,
+        )
+        for clocks in CLOCKS
     }
-    axis = figure.subplots()
-    for (clocks, name), (look, text) in looks.items():
-        shown = table[table["clocks"] == clocks]
-        x = shown["communications"] / 1000
-        axis.plot(x, shown[name] / shown["start"], label=text, markersize=4, **LOOKS[look])
-    axis.set(xscale="log", yscale="log")
-    axis.set_xticks(x, [f"{value:g}" for value in x])
-    axis.minorticks_off()
-    axis.set(xlabel="communications (thousands)", ylabel="squared distance to Θ*, start = 1")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=8)
+    paper.finished({**runs, **exact})
+    rows = []
+    for clocks, tasks in exact.items():
+        first = runs[clocks, lengths[0]][0]
+        start = summary(first)["metrics"]["start"]["distance"]
+        every = paper.table(tasks)
+        for length in longer:
+            own = every[every["communications"] == length]
+            expected = own.pivot(index="seed", columns="agent", values="expected").to_numpy()
+            optimum = own["optimum"].to_numpy()[: expected.shape[1]]
+            row: dict[str, Any] = {"clocks": clocks, "communications": length, "start": start}
+            # Given the clocks, whose draws are all that the interval is about; and in the mean.
+            row |= with_interval("expected", np.mean((expected - optimum) ** 2, axis=1) / start)
+            if clocks == "equal":
+                row |= dict.fromkeys(("expected_low", "expected_high"), row["expected"])
+            row["expected_mean"] = np.mean((expected.mean(axis=0) - optimum) ** 2) / start
+            rows.append(row | _measured(runs.get((clocks, length), []), start))
+    table = pd.DataFrame(rows)
+    _draw_theorem(figure, table)
     return {"theorem1": table}, {}
+
+
+def _measured(runs: list[Run], start: float) -> dict[str, Any]:
+    """What the runs of one length, if there are any, leave of the distance at the start."""
+    if not runs:
+        return {}
+    arrays = [run.store.arrays(run.place) for run in runs]
+    models, optimum = np.stack([found["models"] for found in arrays]), arrays[0]["optimum"]
+    return {
+        "runs": len(runs),
+        "mean_of_runs": np.mean((models.mean(axis=0) - optimum) ** 2) / start,
+        # What the mean of so many runs would be off by if its expectation were Θ*.
+        "noise": np.mean(models.var(axis=0, ddof=1)) / len(runs) / start,
+        **with_interval("single_run", np.mean((models - optimum) ** 2, axis=(1, 2)) / start),
+    }
+
+
+def _draw_theorem(figure: Figure, table: pd.DataFrame) -> None:
+    """Distances on logarithmic axes, down to where single numbers end."""
+    looks = {
+        "single_run": ("mp", "a single run"),
+        "mean_of_runs": ("cl", "the mean of all runs"),
+        "expected_mean": ("sync", "expected, computed exactly"),
+    }
+    panels = figure.subplots(1, 2, sharey=True)
+    for axis, (clocks, own) in zip(panels, table.groupby("clocks", sort=False), strict=True):
+        x = own["communications"] / 1000
+        for name, (look, text) in looks.items():
+            axis.plot(x, own[name], label=text, markersize=4, **LOOKS[look])
+        axis.set(xscale="log", yscale="log", ylim=(1e-10, 1))
+        axis.set_xticks(x[::2], [f"{value:,g}" for value in x[::2]])
+        axis.minorticks_off()
+        axis.set_xlabel("communications (thousands)")
+        axis.set_title(f"{clocks} clocks", fontsize=9)
+    panels[0].set_ylabel("squared distance to Θ*, start = 1")
+    figure.legend(
+        *axis.get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=8
+    )

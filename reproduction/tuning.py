@@ -11,16 +11,17 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from reproduction.classification import by_instance
+from reproduction.closed_forms import by_instance
 from reproduction.mean_estimation import BLOCK
 from reproduction.measuring import with_interval
 from reproduction.paper import ClosedForm, Made, Paper
 from reproduction.problems import moons, neighbours, separators
 from simulator import Scenario
-from simulator.figures.style import GREY, ORANGE
+from simulator.figures.style import ORANGE
 from simulator.problem.tasks.papers import LinearClassification
 
 CLASSES, SCALED, MEANS = "linear_classification", "scalability", "mean_estimation.alpha"
+NOISE = "mean_estimation.noise"
 
 
 def grid(paper: Paper, name: str, reach: int, dimension: int = 1) -> list[float]:
@@ -55,35 +56,36 @@ def best_of(table: pd.DataFrame) -> float:
 
 
 def tuning(paper: Paper, figure: Figure) -> Made:
-    """α and μ on held-out instances: scores by trade-off, and which trade-off is best."""
+    """α and μ on held-out instances, by dimension; α on moons by their noise: scores, the best."""
     sizes, choices, reach = paper.sizes, paper.choices, paper.sizes.grid_reach
+    seeds, alphas = paper.held_out(sizes.choice_means), grid(paper, MEANS, reach)
     problems = {(CLASSES, p): separators(choices, p) for p in sizes.tuned_dimensions}
     problems[SCALED, 50] = neighbours(choices, 100)
-    tasks = {
+    tasks: dict[tuple[str, float], list[ClosedForm]] = {
         (block, p): tuning_tasks(paper, problem, sizes.held_out, reach, block)
         for (block, p), problem in problems.items()
     }
-    seeds, alphas = paper.held_out(sizes.choice_means), grid(paper, MEANS, reach)
-    tasks[MEANS, 1] = paper.closed_forms("mean-errors", moons(choices), seeds, BLOCK, alphas=alphas)
-    tables = paper.tables(tasks)
-    means = tables.pop((MEANS, 1))
-    scores = {
-        (f"{block}.{name}", p): by_trade_off(table, method)
-        for (block, p), table in tables.items()
-        for method, name in (("mp", "alpha"), ("cl", "mu"))
-    }
+    for noise in sorted({choices[NOISE], *choices.all[NOISE].others}):
+        moon = moons(choices.changed({NOISE: noise}))
+        tasks[MEANS, noise] = paper.closed_forms("mean-errors", moon, seeds, BLOCK, alphas=alphas)
     kind = choices["mean_estimation.confidence"]
-    scores[MEANS, 1] = means.pivot_table(index="seed", columns="alpha", values=kind)
+    scores = dict[tuple[str, float], pd.DataFrame]()
+    for (block, case), found in paper.tables(tasks).items():
+        if block == MEANS:
+            scores[MEANS, case] = found.pivot_table(index="seed", columns="alpha", values=kind)
+            continue
+        for method, name in (("mp", "alpha"), ("cl", "mu")):
+            scores[f"{block}.{name}", case] = by_trade_off(found, method)
     rows, best = [], []
-    for (name, p), own in scores.items():
-        measure, sign = ("l2_error", -1) if name == MEANS else ("accuracy", 1)
-        chosen, top = own[choices.at(name, p)], best_of(sign * own)
+    for (name, case), own in scores.items():
+        sign = -1 if name == MEANS else 1  # an error, not an accuracy
+        chosen, top = choices.at(name, int(case)), best_of(sign * own)
         for value in own.columns:
-            row = {"choice": name, "dimension": p, "instances": len(own), "measure": measure}
-            row |= {"value": value, **with_interval("score", own[value])}
-            rows.append(row | with_interval("above_chosen", own[value] - chosen))
-        row = {"choice": name, "dimension": p, "chosen": choices.at(name, p), "best": top}
-        best.append(row | with_interval("lost", sign * (own[top] - chosen)))
+            row = {"choice": name, "case": case, "instances": len(own), "value": value}
+            row |= with_interval("score", own[value])
+            rows.append(row | with_interval("above_chosen", own[value] - own[chosen]))
+        row = {"choice": name, "case": case, "chosen": chosen, "best": top}
+        best.append(row | with_interval("lost", sign * (own[top] - own[chosen])))
     table, bests = pd.DataFrame(rows), pd.DataFrame(best)
     _draw(figure, table, bests)
     tuned = bests[bests["choice"] != MEANS]
@@ -91,41 +93,41 @@ def tuning(paper: Paper, figure: Figure) -> Made:
     return {"tuning": table, "tuning-best": bests}, {"agree": agree}
 
 
-def _looks(dimensions: int) -> list[dict[str, Any]]:
-    """A colour from dark to light, a line and a marker for each dimension; then one in grey."""
-    colours = colormaps["viridis"](np.linspace(0, 0.9, dimensions))
-    lines = itertools.cycle(["-", "--", ":", "-."])
-    markers = "os^vDPX*<>dh"
-    looks: list[dict[str, Any]] = [
-        {"color": colour, "linestyle": style, "marker": marker}
-        for colour, style, marker in zip(colours, lines, itertools.cycle(markers), strict=False)
+def _looks(count: int) -> list[dict[str, Any]]:
+    """Colours from dark to light, each with a line and a marker of its own."""
+    colours = colormaps["viridis"](np.linspace(0, 0.9, count))
+    lines, markers = itertools.cycle(["-", "--", ":", "-."]), itertools.cycle("os^vDPX*<>dh")
+    return [
+        {"color": c, "linestyle": style, "marker": m, "linewidth": 1.1, "markersize": 4}
+        for c, style, m in zip(colours, lines, markers, strict=False)
     ]
-    looks.append({"color": GREY, "linestyle": "-", "marker": "p"})
-    return [{**look, "linewidth": 1.1, "markersize": 4} for look in looks]
+
+
+#: The choices of each panel, and what is on its axes.
+_PANELS = (
+    ((f"{CLASSES}.alpha", f"{SCALED}.alpha"), "MP: μ = (1 − α)/α", "held-out accuracy"),
+    ((f"{CLASSES}.mu", f"{SCALED}.mu"), "CL: μ", "held-out accuracy"),
+    ((MEANS,), "MP on moons: μ = (1 − α)/α", "held-out L2 error"),
+)
 
 
 def _draw(figure: Figure, table: pd.DataFrame, bests: pd.DataFrame) -> None:
-    """Accuracy against α and against μ, a line a dimension, each of its own look."""
+    """Scores against μ: a line a dimension, or a noise of the moons, each of its own look."""
     axes = figure.subplots(1, 3)
-    names = (f"{CLASSES}.alpha", f"{CLASSES}.mu", MEANS)
-    labels = ("MP: μ = (1 − α)/α", "CL: μ", "MP on moons: μ = (1 − α)/α")
-    for axis, name, text in zip(axes, names, labels, strict=True):
-        same = (name, name.replace(CLASSES, SCALED))
-        pairs = bests[bests["choice"].isin(same)]
-        looks = _looks(len(table[table["choice"] == names[0]]["dimension"].unique()))
-        for (choice, p, chosen), look in zip(
-            pairs[["choice", "dimension", "chosen"]].to_numpy(), looks, strict=False
-        ):
-            curve = table[(table["choice"] == choice) & (table["dimension"] == p)]
+    for axis, (names, text, score) in zip(axes, _PANELS, strict=True):
+        own = bests[bests["choice"].isin(names)].to_dict("records")
+        for row, look in zip(own, _looks(len(own)), strict=True):
+            same = (table["choice"] == row["choice"]) & (table["case"] == row["case"])
+            curve, best = table[same], (table[same]["value"] == row["best"]).to_numpy()
             value = curve["value"]
-            mu = value if name.endswith("mu") else (1 - value) / value
-            text_of = f"p = {p}" if choice == name else f"p = {p}, nearest\nneighbours"
-            axis.plot(mu, curve["score"], label=text_of, **look)
-            at = (value == chosen).to_numpy()
+            mu = value if text == "CL: μ" else (1 - value) / value
+            label = f"{'' if MEANS in names else 'p = '}{row['case']:g}"
+            label += "" if row["choice"] == names[0] else ", nearest\nneighbours"
+            axis.plot(mu, curve["score"], label=label, **look)
             ring = {"markersize": 9, "fillstyle": "none", "color": ORANGE, "zorder": 3}
-            axis.plot(mu[at], curve["score"][at], "o", **ring)
-        axis.set_xscale("log")
+            axis.plot(mu[best], curve["score"][best], "o", **ring)
+        axis.set(xscale="log", xlabel=text, ylabel=score)
         axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.set(xlabel=text, ylabel=f"held-out {'L2 error' if name == MEANS else 'accuracy'}")
-    handles, labels_of = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels_of, loc="outside right center", fontsize=7)
+    axes[2].set_yscale("log")
+    axes[2].legend(fontsize=7, title="noise", title_fontsize=7)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=7)

@@ -10,44 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # for editors and type checkers; see below
-    from simulator.api.progress import Progress as Progress
-    from simulator.api.runs import Problem as Problem
-    from simulator.api.runs import Result as Result
-    from simulator.api.runs import build_problem as build_problem
-    from simulator.api.runs import results as results
-    from simulator.api.runs import run as run
-    from simulator.api.sweeps import Comparison as Comparison
-    from simulator.api.sweeps import Frontier as Frontier
-    from simulator.api.sweeps import Sweep as Sweep
-    from simulator.api.sweeps import compare as compare
-    from simulator.api.sweeps import frontier as frontier
-    from simulator.api.sweeps import sweep as sweep
-    from simulator.errors import SimulatorError as SimulatorError
-    from simulator.runs.scenarios import load_scenario as load_scenario
-    from simulator.scenario.schema import Scenario as Scenario
+from simulator import showing
+
+if TYPE_CHECKING:
+    from simulator.api import *  # noqa: F403
 
 __version__ = "0.1.0"
 
-# Loaded at first use: the command line's help must not wait for the numerical libraries.
-_HOMES = {
-    "Comparison": "simulator.api.sweeps",
-    "Frontier": "simulator.api.sweeps",
-    "Problem": "simulator.api.runs",
-    "Progress": "simulator.api.progress",
-    "Result": "simulator.api.runs",
-    "Scenario": "simulator.scenario.schema",
-    "SimulatorError": "simulator.errors",
-    "Sweep": "simulator.api.sweeps",
-    "build_problem": "simulator.api.runs",
-    "compare": "simulator.api.sweeps",
-    "frontier": "simulator.api.sweeps",
-    "load_scenario": "simulator.runs.scenarios",
-    "results": "simulator.api.runs",
-    "run": "simulator.api.runs",
-    "sweep": "simulator.api.sweeps",
-}
-__all__ = sorted(_HOMES)
+showing.figures = "simulator.figures.drawing"
 
 
 def require_own_agents() -> None:
@@ -62,11 +32,12 @@ def require_own_agents() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        require_own_agents()
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """The names of ``api``, at first use: help must not wait for the numerical libraries."""
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_own_agents()
+    return getattr(import_module("simulator.api"), name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__getattr__("__all__"), "__version__"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simulator import require_own_agents
 from simulator.errors import SimulatorError, StoreWarning
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import click
 
 #: What a signal is called; its exit code is 128 + its number.
-_SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+_SIGNALS: dict[int, str] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 #: Lines of a message.
 _MOST_LINES = 10
 
@@ -48,7 +48,7 @@ def main(load: Callable[[], click.Command] | None = None) -> None:
         noted = [note for e in (error, error.__cause__) for note in getattr(e, "__notes__", ())]
         notes = noted or ["nothing is half written"]
     if _came:
-        code = _say(f"{_SIGNALS[signal.Signals(_came[0])]}; {'; '.join(notes)}", 128 + _came[0])
+        code = _say(f"{_SIGNALS[_came[0]]}; {'; '.join(notes)}", 128 + _came[0])
     for number in _SIGNALS:  # Python may still wait for somebody
         signal.signal(number, lambda *_: os._exit(code))
     sys.exit(code)
@@ -77,7 +77,7 @@ def _run(load: Callable[[], click.Command]) -> int:
     except ImportError as error:
         raise SimulatorError(str(error)) from None
     command = load()
-    _show_warnings()
+    warnings.formatwarning = _in_a_line  # type: ignore[assignment]
     code = command.main(prog_name=command.name, standalone_mode=False)
     sys.stdout.flush()
     return code if isinstance(code, int) else 0
@@ -109,17 +109,14 @@ def _told(error: BaseException) -> int:
     raise error
 
 
-def _show_warnings() -> None:
-    """Say in one line what is computed again, and why."""
-    usual = warnings.showwarning
+_usual_format = warnings.formatwarning
 
-    def show(message: Warning | str, category: type[Warning], *place: object) -> None:
-        if issubclass(category, StoreWarning):
-            _say(f"note: {message}", 0)
-        else:
-            usual(message, category, *place)  # type: ignore[arg-type]
 
-    warnings.showwarning = show  # type: ignore[assignment]
+def _in_a_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
+    """What is computed again, and why, in one line; other warnings as Python has them."""
+    if issubclass(category, StoreWarning):
+        return f"note: {message}\n"
+    return _usual_format(message, category, *place)
 
 
 def _forget_output() -> None:

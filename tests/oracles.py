@@ -23,7 +23,7 @@ def ticks(rates, weights, streams, peers):
         neighbours = np.flatnonzero(weights[i])
         if len(neighbours) == 0:
             continue
-        if peers == "uniform":
+        if peers in (None, "uniform"):
             j = neighbours[min(int(u * len(neighbours)), len(neighbours) - 1)]
         else:
             share = np.cumsum(weights[i, neighbours])

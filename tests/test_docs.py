@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import json
 import re
 import shlex
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.protocols import PROTOCOLS
 from simulator.cli.commands import commands
 from simulator.errors import MissingError
 from simulator.runs.plugins import schema_for
@@ -54,6 +57,26 @@ def test_commands_are_understood(page, command):
     for key in ("file", "scenario_file"):
         if key in parsed.params and str(parsed.params[key]).startswith(("scenarios", "docs")):
             assert (ROOT / parsed.params[key]).exists()
+
+
+def functions_of(text: str) -> dict[str, dict[str, str]]:
+    """What the classes of a text do, without words and types."""
+    found: dict[str, dict[str, str]] = {}
+    for thing in ast.parse(text).body:
+        if isinstance(thing, ast.ClassDef):
+            functions = [part for part in thing.body if isinstance(part, ast.FunctionDef)]
+            for each in functions:
+                each.returns, each.body = None, each.body[ast.get_docstring(each) is not None :]
+                for argument in each.args.args:
+                    argument.annotation = None
+            found[thing.name] = {each.name: ast.unparse(each) for each in functions}
+    return found
+
+
+def test_protocols_are_shown_as_they_are():
+    (shown,) = [text for text in blocks("design") if "class AnswerThenSolve" in text]
+    files = [Path(inspect.getfile(protocol)).read_text() for protocol in PROTOCOLS.values()]
+    assert functions_of(shown) == functions_of("".join(files).replace("from __future__", "from a"))
 
 
 def test_there_are_commands():

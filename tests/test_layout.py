@@ -20,7 +20,8 @@ ROOMS = re.findall(
     r"^\| `simulator/(\w+)/` \|", (ROOT / "docs/design.md").read_text(), re.MULTILINE
 )
 #: Single files: what everybody may use, and what uses everybody.
-FLOOR, ROOF = ("errors", "machine", "seeds", "shipped"), ("__init__", "__main__")
+FLOOR = ("errors", "machine", "seeds", "shipped", "showing")
+ROOF = ("__init__", "__main__", "api")
 #: What everybody may take from ``simulator`` itself.
 FROM_THE_TOP = ("__version__", "require_own_agents")
 PACKAGES = ("agents", "simulator", "reproduction")
@@ -136,6 +137,16 @@ PROMISED = {
     "agents.parameters.Count",
     "agents.parameters.Positive",
     "agents.parameters.Probability",
+    "agents.protocol.Protocol",
+    "agents.protocol.absorb",
+    "agents.protocol.answer",
+    "agents.protocol.choose",
+    "agents.protocol.compute",
+    "agents.protocol.fresh",
+    "agents.protocol.is_request",
+    "agents.protocol.send",
+    "agents.protocol.solve",
+    "agents.rules.model_propagation.ModelPropagation",
     "agents.rule.Rule",
     "agents.rule.Strict",
     "agents.rule.TradeOff",

@@ -14,7 +14,8 @@ from scipy.integrate import quad
 
 from simulator import load_scenario
 from simulator.engines.setup import prepare
-from simulator.runs.run import run, start_engine
+from simulator.runs.run import run
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import MEANS, build, problem_of
 

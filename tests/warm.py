@@ -5,7 +5,7 @@ from __future__ import annotations
 import simulator.cli.commands
 import simulator.cli.sweep
 import simulator.figures.run_figures
-import simulator.sweeps.sweep  # noqa: F401
+import simulator.sweeps.study  # noqa: F401
 from simulator.runs.plugins import schema_for
 from simulator.runs.run import run
 

@@ -61,7 +61,7 @@ class Loss(Strict):
         """∂²ℓ/∂s², away from kinks."""
         raise NotImplementedError
 
-    def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
+    def exact(self, X: Floats, y: Floats, offsets: Indices) -> dict[str, Any]:
         """The arrays of ``agents.proximal`` that this step needs beside points and targets.
 
         Parameters
@@ -70,8 +70,6 @@ class Loss(Strict):
             The points (M, p) and targets (M,) of all agents, end to end.
         offsets
             Agent i's are ``offsets[i] … offsets[i + 1] − 1``; (n + 1,).
-        a, b
-            The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ), (n,).
         """
         raise NotImplementedError
 
@@ -87,7 +85,7 @@ class Loss(Strict):
         if ridge == 0.0:
             self._require_one_minimiser(design(X, y), offsets)
         data = Attached(self, design(X, y), y, offsets, np.full(n, ridge), np.ones(n))
-        data.data.dual[:] = 0.0  # from θ = 0: other duals lie as far away as the ridge is small
+        data.data.level[:] = 0.0  # from θ = 0: other duals lie as far away as the ridge is small
         models = np.zeros((n, data.data.p))
         unfinished = data.prox_all(np.zeros(data.data.p), models)
         if unfinished and ridge == 0.0:
@@ -170,9 +168,9 @@ class Smooth(Loss):
 
     proximal_step = "newton_step"
 
-    def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
+    def exact(self, X: Floats, y: Floats, offsets: Indices) -> dict[str, Any]:
         """Start from the slopes at 0."""
-        return {"dual": -np.repeat(b, np.diff(offsets)) * self.slopes(np.zeros(len(y)), y)}
+        return {"dual": np.zeros(len(y)), "level": self.slopes(np.zeros(len(y)), y)}
 
 
 class Kinked(Loss):
@@ -190,7 +188,7 @@ class Kinked(Loss):
         """0."""
         return 0.0
 
-    def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
+    def exact(self, X: Floats, y: Floats, offsets: Indices) -> dict[str, Any]:
         """z, t and the Gram matrices ZZᵀ of agents with no more points than dimensions."""
         Z, t = self.boxed(X, y)
         sizes = np.diff(offsets)

@@ -45,24 +45,7 @@ class Quadratic(Loss):
             models[group] = np.einsum("ipm,im->ip", inverses, y[rows])
         return models
 
-    def exact(self, X: Floats, y: Floats, offsets: Indices, a: Floats, b: Floats) -> dict[str, Any]:
-        """θ = (a I + 2b XᵀX)⁻¹ (a v + 2b Xᵀy) = shrink·v + shift."""
-        n, p = len(a), X.shape[1]
-        shrink, shift = np.zeros((n, p, p)), np.zeros((n, p))
-        if p == 1:  # all agents at once
-            owner = np.repeat(np.arange(n), np.diff(offsets))
-            squares = np.bincount(owner, weights=X[:, 0] ** 2, minlength=n)
-            scale = a + 2.0 * b * squares
-            scale[scale == 0.0] = 1.0  # nobody to talk to: never solved
-            products = np.bincount(owner, weights=X[:, 0] * y, minlength=n)
-            return {
-                "shrink": (a / scale)[:, None, None],
-                "shift": (2.0 * b * products / scale)[:, None],
-            }
-        for i in np.flatnonzero(a > 0.0).tolist():
-            own = slice(offsets[i], offsets[i + 1])
-            U, singular, Vt = np.linalg.svd(X[own], full_matrices=False)
-            scale = a[i] + 2.0 * b[i] * singular**2
-            shrink[i] = np.eye(p) - (Vt.T * (2.0 * b[i] * singular**2 / scale)) @ Vt
-            shift[i] = (Vt.T * (2.0 * b[i] * singular / scale)) @ (U.T @ y[own])
-        return {"shrink": shrink, "shift": shift}
+    def exact(self, X: Floats, y: Floats, offsets: Indices) -> dict[str, Any]:
+        """Room for shrink and shift, see ``agents.proximal``."""
+        n, p = len(offsets) - 1, X.shape[1]
+        return {"shrink": np.zeros((n, p, p)), "shift": np.zeros((n, p))}

@@ -47,12 +47,17 @@ def code_of(function: Callable[..., Any] | property) -> Any:
 def failed(
     who: str,
     function: Callable[..., Any] | property,
-    why: str,
+    why: str | BaseException,
     where: str = "",
-    line: int | None = None,
 ) -> str:
-    """What messages about a plugin's function look like: ``graph ring: build failed (…): …``."""
-    code = code_of(function)
+    """What messages about a plugin's function look like: ``graph ring: build failed (…): …``.
+
+    An exception is told with the last line of the function's module that it passed.
+    """
+    code, line = code_of(function), None
+    if isinstance(why, BaseException):
+        lines = [line for _, line in frames_in((getattr(function, "__module__", ""),), why)]
+        line, why = lines[-1] if lines else None, told(why)
     return f"{who}: {code.co_name} failed{where} ({place_of(code, line)}): {why}"
 
 

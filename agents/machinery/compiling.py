@@ -58,8 +58,8 @@ _FROM_COMPILED_CODE_ONLY: Any = {"no_cpython_wrapper": True, **_NO_ADDRESS}
 #: What divides by zero gets an infinity, as in NumPy: a check at each division would keep loops
 #: from vectors.
 _OURS: Any = {"boundscheck": CHECKED, "error_model": "numpy"}
-#: A plugin's: what it gets wrong is noticed.
-_OTHERS: Any = {"boundscheck": True}
+#: A plugin's: what it gets wrong is noticed.  Both are said, or a caller's would hold.
+_OTHERS: Any = {"boundscheck": True, "error_model": "python"}
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -73,6 +73,11 @@ def kernel(function: Callable[..., Any]) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """A kernel that becomes part of its callers: small, and called so often that a call counts."""
     return _internal(function, forceinline=True, **_OURS)
+
+
+def inlined_of_others(function: Callable[..., Any]) -> Any:
+    """The same of a plugin's: what it gets wrong is noticed."""
+    return _internal(function, forceinline=True, **_OTHERS)
 
 
 def _internal(function: Callable[..., Any], **options: Any) -> Any:
@@ -152,7 +157,7 @@ class Layout:
         extra: Mapping[str, tuple[str, ...]] | None = None,
     ):
         self.numbers, self.arrays = dict(numbers), dict(arrays)
-        #: Fields that are tuples of addresses, e.g. those of a loss.
+        #: Fields that are named tuples of addresses, e.g. those of a loss.
         self.extra = dict(extra or {})
         self.names = [*self.numbers, *self.arrays, *self.extra]
         fields: list[tuple[str, Any]] = [
@@ -247,8 +252,11 @@ class Functions:
         self._folder = cache_folder(content)
         path = self._folder / f"{name}_{key}.py"
         module = ModuleType(f"murmuration_generated_{name}_{key}")
-        self.state: Any = namedtuple("State", layout.names)  # type: ignore[misc]
-        self.state.__module__ = module.__name__
+        tuples = {"State": layout.names}
+        tuples |= {each.capitalize(): list(parts) for each, parts in layout.extra.items()}
+        for each, fields in tuples.items():
+            setattr(module, each, namedtuple(each, fields, module=module.__name__))
+        self.state: Any = module.State
         sys.modules[module.__name__] = module
         self._module = module
         if not JIT:
@@ -256,7 +264,6 @@ class Functions:
         if not path.exists():
             _write(path, text)
         module.__dict__.update(
-            State=self.state,
             RECORD=layout.dtype,
             **{f"f_{label}": function for label, function in functions.items()},
             **(more or {}),
@@ -326,7 +333,7 @@ def bound_for(
     ``swap`` says what takes the place of which; what it does not name is made anew, and added.
     """
     names = {}
-    for name in _names_in(function.__code__):
+    for name in names_in(function.__code__):
         thing = function.__globals__.get(name)
         if isinstance(thing, FunctionType):
             if thing not in swap:
@@ -335,9 +342,10 @@ def bound_for(
     return bind(function, label, **names)
 
 
-def _names_in(code: CodeType) -> set[str]:
+def names_in(code: CodeType) -> set[str]:
+    """The global names, and those of attributes, that code mentions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return set(code.co_names).union(*map(_names_in, inner))
+    return set(code.co_names).union(*map(names_in, inner))
 
 
 class CompilationError(CodeError):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.machinery import code_cache, compiling
-from agents.machinery.code_errors import RAISED, CodeError, failed, frames_in, told
+from agents.machinery.code_errors import RAISED, CodeError, failed
 from agents.machinery.discovery import kind_of
 
 Floats = NDArray[np.float64]
@@ -71,15 +71,14 @@ class Formulas:
                 if not isinstance(answer, Real):
                     raise TypeError(f"it must give a number, got {type(answer).__name__}")
             except RAISED as error:
-                lines = [line for _, line in frames_in((formula.__module__,), error)]
-                return self._failed(label, told(error), where, *lines[-1:])
+                return self._failed(label, error, where)
             if math.isnan(answer) and np.isfinite(given).all():
                 return self._failed(label, "it gives NaN", where)
         return None
 
-    def _failed(self, label: str, why: str, where: str = "", line: int | None = None) -> LossError:
+    def _failed(self, label: str, why: str | BaseException, where: str = "") -> LossError:
         formula = getattr(type(self.loss), _FORMULAS[label])
-        return LossError(failed(f"loss {self.loss.kind}", formula, why, where, line))
+        return LossError(failed(f"loss {self.loss.kind}", formula, why, where))
 
 
 #: What the compiled forms are called, and the functions of a loss that they apply to arrays.

@@ -31,42 +31,31 @@ def _array_at(typing_context: Any, address: Any, shape: Any, dtype: Any) -> Any:
     return result(types.int64, shape, dtype), generate
 
 
+def _call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Call the function at an address, the first of the arguments, with the others."""
+    from llvmlite import ir
+
+    result, _, *taken = map(context.get_value_type, (signature.return_type, *signature.args))
+    kind = ir.FunctionType(result, taken)
+    return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+
+
 @intrinsic
 def _invoke(typing_context: Any, function: Any, s: Any, i: Any, k: Any, a: Any, b: Any) -> Any:
     """Call the function at an address, int64 × 5 → int64."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = ir.IntType(64)
-        kind = ir.FunctionType(word, [word] * 5)
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-
-    return types.int64(*[types.int64] * 6), generate
+    return types.int64(*[types.int64] * 6), _call
 
 
 @intrinsic
 def _next_double(typing_context: Any, function: Any, state: Any) -> Any:
     """Call NumPy's ``double next_double(void *)`` of a bit generator."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-
-    return types.float64(types.int64, types.int64), generate
+    return types.float64(types.int64, types.int64), _call
 
 
 @intrinsic
 def _draw_double(typing_context: Any, function: Any, generator: Any, a: Any, b: Any) -> Any:
     """Call NumPy's ``double random_…(bitgen_t *, double, double)``; of one number b is ignored."""
-    from llvmlite import ir
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = ir.DoubleType()
-        kind = ir.FunctionType(number, [ir.IntType(64), number, number])
-        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-
-    return types.float64(types.int64, types.int64, types.float64, types.float64), generate
+    return types.float64(types.int64, types.int64, types.float64, types.float64), _call
 
 
 @intrinsic

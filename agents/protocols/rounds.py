@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.protocol import Rounds, compute_tick, end_round, links, send_all, solve, take, wait
+from agents.protocol import (
+    Rounds,
+    alarm,
+    compute_tick,
+    deadline,
+    end_round,
+    links,
+    send_all,
+    solve,
+    take,
+    wait,
+)
 
 
 class SendThenSolve(Rounds):
     """Send, wait, absorb, solve."""
 
     def begin(w: Any, i: int) -> None:
-        """Send."""
+        """Send; wait, but not for ever."""
         send_all(w, i)
+        alarm(w, i, deadline(w))
         wait(w, i)
 
     def complete(w: Any, i: int) -> None:

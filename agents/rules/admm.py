@@ -18,6 +18,8 @@ from agents.rule import (
     per_link,
     prox,
     scratch,
+    summed,
+    weigh,
 )
 
 #: What an agent keeps of a link e = (i, j): Z_ei^i, Z_ei^j, Λ_ei^i and Λ_ei^j.
@@ -84,30 +86,39 @@ class CollaborativeADMM(Rule):
                 report([("confidence", what)])
             return self
 
-    link: Floats = per_link(4, "p")
+    link: Floats = per_link(4, "p", given=("model", "copy"))
     penalty: Floats = per_link()
+    #: The ρ of the scenario; 0 where each link has its own.
+    fixed: Floats = per_agent(given="prepare")
     #: a·v and a of each agent; v while solving.
     pull: Floats = per_agent("p")
     a: Floats = per_agent()
     v: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
-        """Z from the models and copies of the start; Λ = 0."""
-        parameters, degrees = start.parameters, np.diff(start.first)
-        if parameters.rho == "auto":
-            s.penalty = np.maximum(SHARE * start.W, LEAST)
-            total = start.sum_over_links(s.penalty)
-        else:
-            s.penalty = np.full(len(start.W), parameters.rho)
-            total = parameters.rho * degrees
-        kappa = start.W * s.penalty / (start.W + s.penalty)
-        s.link[:, Z_I] = np.repeat(start.models, degrees, axis=0)
-        s.link[:, Z_J] = start.copies
-        pulls = kappa[:, None] * s.link[:, Z_J] + s.penalty[:, None] * s.link[:, Z_I]
-        s.pull = start.sum_over_links(pulls)
-        s.a = start.sum_over_links(kappa) + total
-        s.a += 2.0 * start.mu * parameters.ridge * start.D
-        start.proximal(s.a, start.mu * start.D, getattr(parameters.primal, "gradient_steps", 0))
+        """ρ, and the proximal step; Z are the first models and copies, Λ = 0."""
+        parameters = start.parameters
+        if parameters.rho != "auto":
+            s.fixed = np.full(len(start.D), parameters.rho)
+        start.proximal(gradient_steps=getattr(parameters.primal, "gradient_steps", 0))
+
+    def refresh(s: Any, i: int) -> None:
+        """ρ of the links, a, and a·v anew."""
+        first, last, rho = s.first[i], s.first[i + 1], s.fixed[i]
+        terms = np.empty(last - first)
+        for k in range(first, last):
+            s.penalty[k] = rho if rho > 0.0 else max(SHARE * s.W[k], LEAST)
+            terms[k - first] = s.W[k] * s.penalty[k] / (s.W[k] + s.penalty[k])
+        total = rho * len(terms) if rho > 0.0 else summed(s.penalty[first:last])
+        s.a[i] = summed(terms) + total + 2.0 * s.mu * s.ridge * s.D[i]
+        weigh(s, i, s.a[i], s.mu * s.D[i])
+        for x in range(s.p):
+            for k in range(first, last):
+                rho = s.penalty[k]
+                u = s.link[k, Z_J, x] - s.link[k, DUAL_J, x] / rho
+                w = s.link[k, Z_I, x] - s.link[k, DUAL_I, x] / rho
+                terms[k - first] = s.W[k] * rho / (s.W[k] + rho) * u + rho * w
+            s.pull[i, x] = summed(terms)
 
     def solve(s: Any, i: int) -> None:
         """Step 1: the primal problem."""

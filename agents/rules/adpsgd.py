@@ -29,13 +29,16 @@ class ADPSGD(Rule):
 
     #: The model before it was averaged, λ/n, and the gradient.
     before: Floats = per_agent("p")
-    decay: Floats = per_agent()
+    decay: Floats = per_agent(given="prepare")
     slope: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
         """The penalty's part of the gradient."""
         s.decay = np.full(len(start.D), start.ridge / len(start.D))
         start.gradients()
+
+    def refresh(s: Any, i: int) -> None:
+        """Nothing is derived."""
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
         """Average."""

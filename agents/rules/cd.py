@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from agents.privacy import Private
-from agents.rule import TELL, Floats, Rule, Start, gradient, per_agent, per_link, scratch, uniform
+from agents.rule import (
+    TELL,
+    Floats,
+    Rule,
+    Start,
+    curvature,
+    gradient,
+    per_agent,
+    per_link,
+    scratch,
+    summed,
+    uniform,
+)
 
 
 class CoordinateDescent(Rule):
@@ -26,19 +38,29 @@ class CoordinateDescent(Rule):
         """Keys of ``algorithm``."""
 
     #: v_i, Θ̃_i^j, a_i, the gradient.
-    v, copies, a, slope = per_agent("p"), per_link("p"), per_agent(), scratch("p")
-    #: The scales of the noise (0: none), and the updates left (−1: any).
-    laplace, normal, left = per_agent(), per_agent(), per_agent(dtype=int)
+    v, copies, a = per_agent("p"), per_link("p", given="copy"), per_agent()
+    slope = scratch("p")
+    #: The scales of the noise (0: none), ℓ_i where it must not depend on the points (0: it does),
+    #: and the updates left (−1: any).
+    laplace, normal = per_agent(given="prepare"), per_agent(given="prepare")
+    bound, left = per_agent(given="prepare"), per_agent(dtype=int, given="prepare")
     #: The last private model, and v_i's share in what comes after it.
-    last, share = per_agent("p"), per_agent()
+    last, share = per_agent("p", given="prepare"), per_agent(given="prepare")
 
     def prepare(s: Any, start: Start) -> None:
-        """v of the first copies, steps, noise and budget."""
-        s.copies = start.copies
-        ell = start.parameters.hide(s, start)
-        s.a = 1.0 / (1.0 + start.mu / 2.0 * (ell + 2.0 * start.parameters.ridge))
-        degrees = np.repeat(start.D, np.diff(start.first))
-        s.v = start.sum_over_links((start.W / degrees)[:, None] * s.copies)
+        """Noise and budget."""
+        start.parameters.hide(s, start)
+
+    def refresh(s: Any, i: int) -> None:
+        """The step, and v anew."""
+        first, last = s.first[i], s.first[i + 1]
+        ell = s.bound[i] if s.bound[i] > 0.0 else curvature(s, i)
+        s.a[i] = 1.0 / (1.0 + s.mu / 2.0 * (ell + 2.0 * s.ridge))
+        terms = np.empty(last - first)
+        for x in range(s.p):
+            for k in range(first, last):
+                terms[k - first] = s.W[k] / s.D[i] * s.copies[k, x]
+            s.v[i, x] = summed(terms)
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
         """Replace the copy of that neighbour's model."""

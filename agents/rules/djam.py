@@ -8,6 +8,7 @@ import numpy as np
 
 from agents.rule import (
     ANSWER_THEN_SOLVE,
+    TELL,
     Collaborative,
     Floats,
     Rule,
@@ -15,6 +16,8 @@ from agents.rule import (
     per_agent,
     per_link,
     prox,
+    summed,
+    weigh,
 )
 
 
@@ -25,23 +28,31 @@ class DJAM(Rule):
     is kept up to date by difference as copies come in.
     """
 
-    kind, protocol, objective = "djam", ANSWER_THEN_SOLVE, "cl"
+    kind, protocols, objective = "djam", (ANSWER_THEN_SOLVE, TELL), "cl"
 
     class Parameters(Collaborative):
         """Keys of ``algorithm`` for block coordinate descent."""
 
     #: v_i / (1 + μr), the copies Θ̃_i^j, and W_ij / (D_ii (1 + μr)).
     v: Floats = per_agent("p")
-    copies: Floats = per_link("p")
+    copies: Floats = per_link("p", given="copy")
     gain: Floats = per_link()
 
     def prepare(s: Any, start: Start) -> None:
-        """The proximal step, and v of the first copies."""
-        stiffness = start.D * (1.0 + start.mu * start.parameters.ridge)
-        s.gain = start.W / np.repeat(stiffness, np.diff(start.first))
-        s.copies = start.copies
-        s.v = start.sum_over_links(s.gain[:, None] * s.copies)
-        start.proximal(2.0 * stiffness, start.mu * start.D)
+        """The proximal step."""
+        start.proximal()
+
+    def refresh(s: Any, i: int) -> None:
+        """The proximal step's factors, gains, and v anew."""
+        first, last, stiffness = s.first[i], s.first[i + 1], s.D[i] * (1.0 + s.mu * s.ridge)
+        weigh(s, i, 2.0 * stiffness, s.mu * s.D[i])
+        for k in range(first, last):
+            s.gain[k] = s.W[k] / stiffness
+        terms = np.empty(last - first)
+        for x in range(s.p):
+            for k in range(first, last):
+                terms[k - first] = s.gain[k] * s.copies[k, x]
+            s.v[i, x] = summed(terms)
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
         """Replace the copy of that neighbour's model."""

@@ -7,7 +7,17 @@ from typing import Any
 import numpy as np
 
 from agents.parameters import Positive, Strict
-from agents.rule import Floats, Rule, Start, gradient, per_agent, per_link, scratch
+from agents.rule import (
+    Floats,
+    Indices,
+    Rule,
+    Start,
+    gradient,
+    per_agent,
+    per_link,
+    scratch,
+    summed,
+)
 
 
 class DPSGD(Rule):
@@ -15,11 +25,12 @@ class DPSGD(Rule):
 
     M_ij = 1 / (1 + max(|N_i|, |N_j|)), and M_ii the rest, so that M is doubly stochastic: W/D would
     end elsewhere.  The gradient is taken before averaging.  Σ f_i is least at the consensus model;
-    with γ fixed, the models come to rest near it, not at it.
+    with γ fixed, the models come to rest near it, not at it.  Where a round goes on without some
+    neighbours, M_ii is the rest of what the others have, and the mean of the models is not kept.
     """
 
     kind, objective = "dpsgd", "consensus"
-    modes, starts = ("sync",), ("own", "zero", "normal")
+    modes, starts, once_a_round = ("sync",), ("own", "zero", "normal"), True
 
     class Parameters(Strict):
         """Keys of ``algorithm`` for decentralised gradient descent."""
@@ -27,30 +38,43 @@ class DPSGD(Rule):
         step: Positive
         """The step γ."""
 
-    #: M_ij, M_ii, Σ_j M_ij θ_j over what this round has brought, λ/n, and the gradient.
+    #: M_ij, M_ii, Σ_j M_ij θ_j and Σ_j M_ij over what this round has brought, from how many, λ/n,
+    #: and the gradient.
     M: Floats = per_link()
     own: Floats = per_agent()
     mixed: Floats = per_agent("p")
-    decay: Floats = per_agent()
+    weight: Floats = per_agent()
+    heard: Indices = per_agent(dtype=int)
+    decay: Floats = per_agent(given="prepare")
     slope: Floats = scratch("p")
 
     def prepare(s: Any, start: Start) -> None:
-        """The weights."""
-        degrees = np.diff(start.first)
-        s.M = 1.0 / (1.0 + np.maximum(np.repeat(degrees, degrees), degrees[start.neighbour]))
-        s.own = 1.0 - start.sum_over_links(s.M)
-        s.decay = np.full(len(degrees), start.ridge / len(degrees))
+        """The penalty's part of the gradient."""
+        s.decay = np.full(len(start.D), start.ridge / len(start.D))
         start.gradients()
 
+    def refresh(s: Any, i: int) -> None:
+        """The weights."""
+        first, last = s.first[i], s.first[i + 1]
+        for k in range(first, last):
+            j = s.neighbour[k]
+            s.M[k] = 1.0 / (1.0 + max(last - first, s.first[j + 1] - s.first[j]))
+        s.own[i] = 1.0 - summed(s.M[first:last])
+
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
-        """Each neighbour is heard once a round."""
+        """Each neighbour is heard at most once a round."""
+        s.weight[i] += s.M[k]
+        s.heard[i] += 1
         for x in range(s.p):
             s.mixed[i, x] += s.M[k] * received[x]
 
     def solve(s: Any, i: int) -> None:
         """Average and step."""
         gradient(s, i, s.models[i], s.slope)
+        everybody = s.heard[i] == s.first[i + 1] - s.first[i]
+        own = s.own[i] if everybody else 1.0 - s.weight[i]
+        s.weight[i], s.heard[i] = 0.0, 0
         for x in range(s.p):
             step = s.slope[x] + s.decay[i] * s.models[i, x]
-            s.models[i, x] = s.own[i] * s.models[i, x] + s.mixed[i, x] - s.step * step
+            s.models[i, x] = own * s.models[i, x] + s.mixed[i, x] - s.step * step
             s.mixed[i, x] = 0.0

@@ -6,7 +6,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from agents.rule import ANSWER_THEN_SOLVE, Floats, Rule, Start, TradeOff, per_agent, per_link
+from agents.rule import (
+    ANSWER_THEN_SOLVE,
+    TELL,
+    Floats,
+    Rule,
+    TradeOff,
+    per_agent,
+    per_link,
+    summed,
+)
 
 
 class ModelPropagation(Rule):
@@ -19,7 +28,7 @@ class ModelPropagation(Rule):
     in, so that an update costs O(p), whatever the degree.
     """
 
-    kind, protocol, objective = "mp", ANSWER_THEN_SOLVE, "mp"
+    kind, protocols, objective = "mp", (ANSWER_THEN_SOLVE, TELL), "mp"
 
     class Parameters(TradeOff):
         """Keys of ``algorithm`` for model propagation."""
@@ -29,16 +38,19 @@ class ModelPropagation(Rule):
 
     #: The right-hand side for the copies as they are now, the copies Θ̃_l^k, and g_k.
     update: Floats = per_agent("p")
-    copies: Floats = per_link("p")
+    copies: Floats = per_link("p", given="copy")
     gain: Floats = per_link()
 
-    def prepare(s: Any, start: Start) -> None:
-        """An agent without neighbours has no links and keeps its model: it never solves."""
-        anchor = start.mu * start.confidence
-        s.gain = start.W / np.repeat(start.D * (1.0 + anchor), np.diff(start.first))
-        s.copies = start.copies
-        s.update = start.sum_over_links(s.gain[:, None] * s.copies)
-        s.update += (anchor / (1.0 + anchor))[:, None] * start.solitary
+    def refresh(s: Any, i: int) -> None:
+        """Gains, and the sum anew."""
+        first, last, anchor = s.first[i], s.first[i + 1], s.mu * s.c[i]
+        for k in range(first, last):
+            s.gain[k] = s.W[k] / (s.D[i] * (1.0 + anchor))
+        terms = np.empty(last - first)
+        for x in range(s.p):
+            for k in range(first, last):
+                terms[k - first] = s.gain[k] * s.copies[k, x]
+            s.update[i, x] = summed(terms) + anchor / (1.0 + anchor) * s.solitary[i, x]
 
     def absorb(s: Any, i: int, k: int, received: Floats, sent: Floats) -> None:
         """Replace the copy of that neighbour's model."""

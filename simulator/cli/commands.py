@@ -21,7 +21,6 @@ from simulator.cli.options import (
     plugin_option,
     set_option,
 )
-from simulator.cli.plugin_test import test_command
 from simulator.cli.result_commands import (
     animate_command,
     draw_command,
@@ -65,7 +64,6 @@ for _command in (
     animate_command,
     inspect_command,
     trace_command,
-    test_command,
 ):
     commands.add_command(_command)
 
@@ -104,10 +102,12 @@ def run_command(
       python -m simulator run scenarios/moons.yaml --set network.latency.mean="1 s"
       python -m simulator run my.yaml --plugin my_rule.py --json
     """
-    from simulator.runs.results import complete_figures, save_result
-    from simulator.runs.run import Stopwatch, run
+    from simulator.runs.progress import run_progress
+    from simulator.runs.result import Result, complete_figures, save_result
+    from simulator.runs.simulation import Stopwatch, simulate
+    from simulator.runs.tasks import Run, unfinished
     from simulator.store.store import Store
-    from simulator.sweeps.work import Run, noting, unfinished
+    from simulator.sweeps.workers import noting
 
     hush(quiet)
     if report:
@@ -116,10 +116,8 @@ def run_command(
         plotly_script()  # said before a long run, if it is missing
     draw = None
     if figures:
-        from simulator.figures.run_figures import draw_run  # Matplotlib
-
         look = look_of(**wishes)
-        draw = partial(draw_run, look=look)
+        draw = partial(Result.draw, look=look)
     scenario = _load(scenario_file, settings, seed, plugins)
     store = Store(out)
     task = Run(scenario, store, reads=None)
@@ -129,12 +127,10 @@ def run_command(
         if draw is not None:
             complete_figures(store, scenario, folder, draw, again=look != look_of())
     else:
-        from simulator.cli.terminal import run_progress
-
         store.check_writable()
         visible = not (quiet or as_json)
-        with run_progress(scenario, visible) as progress, Stopwatch() as watch:
-            result = run(scenario, progress=progress)
+        with run_progress(scenario.name, visible) as progress, Stopwatch() as watch:
+            result = simulate(scenario, progress=progress)
         folder = save_result(
             store,
             result,
@@ -170,7 +166,8 @@ def validate_command(files: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
     from simulator.errors import ScenarioError
     from simulator.runs.plugins import load_plugins
     from simulator.shipped import expanded
-    from simulator.sweeps.plan import make_plan, read_request
+    from simulator.sweeps.plan import make_plan
+    from simulator.sweeps.sweep_file import read_request
 
     loaded = load_plugins(plugins)
     wrong = 0
@@ -196,6 +193,42 @@ def _check_problem(file: Path, scenario: Scenario) -> None:
         raise ScenarioError(f"{file}: with seed {scenario.seed}: {error}") from None
 
 
+@commands.command("test")
+@click.argument("scenarios", metavar="[SCENARIO]...", nargs=-1, type=click.Path(path_type=Path))
+@plugin_option
+def test_command(scenarios: tuple[Path, ...], plugins: tuple[str, ...]) -> int:
+    """Check what plugins bring, in small runs and by itself: one verdict a line.
+
+    Each kind is tried where the first of the SCENARIOs names it, cut short, with the parameters
+    that it has there; otherwise with its defaults in a small scenario.  The exit code is 1 if a
+    check fails.
+
+    \b
+    Examples:
+      python -m simulator test --plugin docs/examples/averaging.py
+      python -m simulator test docs/examples/own_kinds.yaml --plugin docs/examples/own_kinds.py
+    """
+    from simulator.conformance import FAILED, examine, subjects_of
+    from simulator.runs.plugins import load_plugins
+    from simulator.runs.scenarios import load_scenario
+
+    loaded = load_plugins(plugins)
+    if loaded is None:
+        raise click.UsageError("Missing option '--plugin': the file with what is to be tested.")
+    given = [load_scenario(path, plugins=loaded) for path in scenarios]
+    counts: dict[str, int] = {}
+    last = ""
+    for verdict in examine(subjects_of(loaded.kinds, loaded, given)):
+        if verdict.name != last:
+            click.echo(verdict.name)
+        last = verdict.name
+        detail = f": {verdict.detail}".replace("\n", "; ") if verdict.detail else ""
+        click.echo(f"  {verdict.outcome:16}{verdict.check}{detail}")
+        counts[verdict.outcome] = counts.get(verdict.outcome, 0) + 1
+    click.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    return 1 if FAILED in counts else 0
+
+
 @commands.command("schema")
 @click.option(
     "--of",
@@ -216,7 +249,7 @@ def schema_command(kind: str, plugins: tuple[str, ...]) -> None:
     """
     from simulator.runs.plugins import load_plugins, schema_for
     from simulator.scenario.files import json_schema
-    from simulator.sweeps.schema import sweep_schema
+    from simulator.sweeps.sweep_file import sweep_schema
 
     scenario = kind == "scenario"
     schema = json_schema(schema_for(load_plugins(plugins))) if scenario else sweep_schema()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,7 +13,6 @@ from simulator.cli.options import RESULT, SECONDS
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
     from simulator.runs.story import Recorded, Window
 
@@ -86,8 +85,7 @@ def trace_command(result: Path, out: Path | None, begin: float | None, end: floa
     Example:
       python -m simulator trace results/moons-1a2b3c4d --until 5
     """
-    from simulator.runs.story import Recorded
-    from simulator.runs.timeline import write_timeline
+    from simulator.runs.story import Recorded, write_timeline
 
     window = _window(begin, end)
     place = result / "trace.json" if out is None else out
@@ -140,13 +138,13 @@ def _show_all(recorded: Recorded, window: Window) -> None:
     seen = [kind for kind in counts if counts[kind].any()]
     total = ", ".join(f"{int(counts[kind].sum()):,} {kind}" for kind in seen)
     about = f"{recorded.folder}: {len(recorded.names):,} agents, {recorded.end:.6g} s"
-    _print(f"{about}: {total or 'nothing happened'}")
+    click.echo(f"{about}: {total or 'nothing happened'}")
     if not seen:
         return
     busiest = counts.sort_values("send", ascending=False, kind="stable")[seen]
-    _print(_table(busiest.head(MOST_ROWS).reset_index(names="agent"), {}))
+    _show_table(busiest.head(MOST_ROWS).reset_index(names="agent"), {})
     if len(busiest) > MOST_ROWS:
-        _print(f"… and {len(busiest) - MOST_ROWS:,} more agents; --agent A tells about one")
+        click.echo(f"… and {len(busiest) - MOST_ROWS:,} more agents; --agent A tells about one")
 
 
 def _show_agent(recorded: Recorded, window: Window, agent: int) -> None:
@@ -154,24 +152,24 @@ def _show_agent(recorded: Recorded, window: Window, agent: int) -> None:
 
     events = recorded.events(window, agent)
     about = recorded.stored.agents.iloc[agent]
-    _print(
+    click.echo(
         f"agent {recorded.names[agent]}: {int(about['points'])} points, confidence "
         f"{about['confidence']:.4g}, {int(about['neighbours'])} neighbours"
     )
     own = events[events["agent"] == agent]
     counts = own["kind"].value_counts()
-    _print(", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n) or "nothing happened")
+    click.echo(", ".join(f"{n:,} {kind}" for kind, n in counts.items() if n) or "nothing happened")
     end = min(window.end, recorded.end)
     absences, length = off_time(events, agent, end)
     if absences:
-        _print(f"off {absences} times, {length:.4g} s in all")
+        click.echo(f"off {absences} times, {length:.4g} s in all")
     known = contacts(events, agent, end)
     known["peer"] = [recorded.names[peer] for peer in known["peer"]]
     heads = {"lost_to_it": "lost to it", "delay": "delay (s)", "age": "age at the end (s)"}
     heads["peer"] = "neighbour"
-    _print(_table(known.head(MOST_ROWS), heads))
+    _show_table(known.head(MOST_ROWS), heads)
     if len(known) > MOST_ROWS:
-        _print(f"… and {len(known) - MOST_ROWS:,} more neighbours; --csv - prints all events")
+        click.echo(f"… and {len(known) - MOST_ROWS:,} more neighbours; --csv - prints all events")
     _show_errors(recorded, agent, window)
     _show_moves(recorded, agent, events, window)
 
@@ -179,20 +177,20 @@ def _show_agent(recorded: Recorded, window: Window, agent: int) -> None:
 def _show_errors(recorded: Recorded, agent: int, window: Window) -> None:
     errors = recorded.errors(agent)
     if errors is None:
-        _print("its error over time: not recorded (--set record.models=true)")
+        click.echo("its error over time: not recorded (--set record.models=true)")
         return
     inside = window.of(errors)
     if len(inside) > MOST_ROWS // 2:
         step = (len(inside) - 1) / (MOST_ROWS // 2 - 1)
         inside = inside.iloc[[round(k * step) for k in range(MOST_ROWS // 2)]]
-    _print(_table(inside, {"l2_error": "L2 error", "distance": "distance to optimum"}))
+    _show_table(inside, {"l2_error": "L2 error", "distance": "distance to optimum"})
 
 
 def _show_moves(recorded: Recorded, agent: int, events: pd.DataFrame, window: Window) -> None:
     moves = recorded.moves(agent, events, window, MOST_MOVES)
     if moves is None or moves.empty:
         return
-    _print("it moved most:")
+    click.echo("it moved most:")
     for move in moves.to_dict("records"):
         messages: Any = move["messages"]
         said = [
@@ -201,7 +199,7 @@ def _show_moves(recorded: Recorded, agent: int, events: pd.DataFrame, window: Wi
         ]
         more = f" … ({len(messages)} in all)" if len(messages) > MOST_MOVES else ""
         text = "; ".join(said) or "no message"
-        _print(
+        click.echo(
             f"  by {move['moved']:.4g} in {move['from']:.6g}–{move['until']:.6g} s: {text}{more}"
         )
 
@@ -211,34 +209,23 @@ def _show_link(recorded: Recorded, window: Window, one: int, other: int) -> None
 
     table = fates(recorded.events(window, one, other))
     names = recorded.names
-    _print(f"agents {names[one]} and {names[other]}: {len(table):,} messages")
+    click.echo(f"agents {names[one]} and {names[other]}: {len(table):,} messages")
     by_fate = table["fate"].value_counts()
-    _print(", ".join(f"{n:,} {fate}" for fate, n in by_fate.items() if n))
+    click.echo(", ".join(f"{n:,} {fate}" for fate, n in by_fate.items() if n))
     table["from"] = [names[agent] for agent in table["from"]]
     table["to"] = [names[agent] for agent in table["to"]]
-    _print(_table(table.tail(MOST_ROWS), {"sent": "sent (s)", "arrived": "arrived (s)"}))
+    _show_table(table.tail(MOST_ROWS), {"sent": "sent (s)", "arrived": "arrived (s)"})
     if len(table) > MOST_ROWS:
-        _print(f"(the last {MOST_ROWS}; --csv - prints all events)")
+        click.echo(f"(the last {MOST_ROWS}; --csv - prints all events)")
 
 
-def _print(what: Any) -> None:
-    from rich.console import Console
+def _show_table(rows: pd.DataFrame, heads: dict[str, str]) -> None:
+    from simulator.cli.terminal import Column, show_table
 
-    Console(highlight=False, soft_wrap=True, markup=False).print(what)
-
-
-def _table(rows: pd.DataFrame, heads: dict[str, str]) -> Table:
-    from pandas.api.types import is_numeric_dtype
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in rows:
-        side: Literal["left", "right"] = "right" if is_numeric_dtype(rows[name]) else "left"
-        table.add_column(heads.get(str(name), str(name)), justify=side)
-    for row in rows.itertuples(index=False):
-        table.add_row(*(escape(_cell(value)) for value in row))
-    return table
+    show_table(
+        Column(heads.get(str(name), str(name)), [_cell(value) for value in column])
+        for name, column in rows.astype(object).items()
+    )
 
 
 def _cell(value: Any) -> str:

@@ -17,7 +17,7 @@ from simulator.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from simulator.figures.style import Look
+    pass
 
 _result = click.argument("folder", metavar="RESULT", type=RESULT)
 
@@ -31,14 +31,14 @@ def list_command(out: Path) -> None:
     Example:
       python -m simulator list
     """
-    from simulator.cli.terminal import Column, fitted, number, terminal
-    from simulator.runs.listing import results_table
+    from simulator.cli.terminal import Column, number, show_table
+    from simulator.runs.result import TELLING, results_table
 
     table = results_table(out)
     if table.empty:
         click.echo(f"{out}: nothing is stored there")
         return
-    errors = [name for name in ("accuracy", "test_error", "l2_error", "distance") if name in table]
+    errors = [name for name in TELLING if name in table]
     rows = [row for _, row in table.astype(object).where(table.notna(), None).iterrows()]
 
     def shown(name: str) -> list[str]:
@@ -51,9 +51,7 @@ def list_command(out: Path) -> None:
         *(Column(name, shown(name)) for name in ("seed", "agents", "runs")),
         *(Column(name.replace("_", " "), shown(name)) for name in ("communications", *errors)),
     ]
-    console = terminal()
-    for part in fitted(columns, console.width):
-        console.print(part)
+    show_table(columns)
 
 
 def _what(row: Any) -> str:
@@ -79,7 +77,7 @@ def show_command(folder: Path) -> None:
         show_run(manifest, folder, reused=False)
     else:
         from simulator.cli.sweep_terminal import show_any
-        from simulator.sweeps.stored import load_sweep
+        from simulator.sweeps.sweep import load_sweep
 
         show_any(load_sweep(folder))
     if manifest["results_version"] != RESULTS_VERSION:
@@ -111,38 +109,22 @@ def draw_command(folder: Path, to: Path | None, plugins: tuple[str, ...], **figu
     look = look_of(**figures)
     target = folder if to is None else to
     target.mkdir(parents=True, exist_ok=True)
-    if "summary" in read_manifest(folder):
-        _draw_run(folder, target, look, plugins)
+    if "summary" not in read_manifest(folder):
+        from simulator.sweeps.sweep import load_sweep
+
+        load_sweep(folder).draw(target, look)
     else:
-        _draw_sweep(folder, target, look)
+        from simulator.runs.result import Result
+        from simulator.store.store import Store
+
+        result = Result.load(folder, plugins=plugins or None)
+        if target == folder:
+            Store(folder.parent).add_figures(folder, lambda draft: result.draw(draft, look))
+        else:
+            result.draw(target, look)
     for path in sorted(target.iterdir()):
         if path.suffix.removeprefix(".") in look.formats:
             click.echo(path)
-
-
-def _draw_run(place: Path, target: Path, look: Look, plugins: tuple[str, ...]) -> None:
-    from simulator.figures.run_figures import draw_run
-    from simulator.runs.results import open_result
-    from simulator.store.store import Store
-
-    result = open_result(place, plugins or None)
-    if target == place:
-        Store(place.parent).add_figures(place, lambda draft: draw_run(result, draft, look))
-    else:
-        draw_run(result, target, look)
-
-
-def _draw_sweep(place: Path, target: Path, look: Look) -> None:
-    from simulator.figures.comparison_figures import draw_comparison
-    from simulator.figures.frontier_figures import draw_frontier
-    from simulator.figures.sweep_figures import draw_sweep
-    from simulator.sweeps.comparison import Comparison
-    from simulator.sweeps.frontier import Frontier
-    from simulator.sweeps.stored import load_sweep
-
-    found = load_sweep(place)
-    draw = {Comparison: draw_comparison, Frontier: draw_frontier}.get(type(found), draw_sweep)
-    draw(found, target, look)
 
 
 @click.command("report")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,11 +16,6 @@ from simulator.cli.options import (
     out_option,
     plugin_option,
 )
-
-if TYPE_CHECKING:
-    from simulator.sweeps.plan import Plan
-    from simulator.sweeps.request import Request
-    from simulator.sweeps.sweep import Computed
 
 _OPTIONS = (
     click.argument("file", metavar="SCENARIO_OR_SWEEP_FILE", type=click.Path(path_type=Path)),
@@ -85,31 +78,7 @@ def sweep_command(
       python -m simulator sweep my_sweep.yaml --dry-run
       python -m simulator sweep my_sweep.yaml --dask tcp://10.0.0.1:8786
     """
-    from simulator.sweeps.plan import make_plan
-    from simulator.sweeps.sweep import requested, write_sweep
-    from simulator.sweeps.work import RESUMED, noting
-
-    work = _Work(how)
-    request = work.limited(requested(file, _parsed(settings), seeds=seeds, target=target))
-    if work.only_outline(request):
-        return 0
-    plan = make_plan(request, work.plugins)
-    if how["dry_run"]:
-        work.list(plan)
-        return 0
-    computed = work(plan)
-    with noting(RESUMED):
-        draw: Any = None
-        if work.look is not None:
-            from simulator.figures.sweep_figures import draw_sweep  # Matplotlib
-
-            draw = partial(draw_sweep, look=work.look)
-        result = write_sweep(computed, work.store, draw)
-    if not how["quiet"]:
-        from simulator.cli.sweep_terminal import show_sweep
-
-        show_sweep(result, computed)
-    return 1 if result.failed else 0
+    return _study(file, settings, "sweep", {"seeds": seeds, "target": target}, how)
 
 
 @click.command("compare")
@@ -121,6 +90,13 @@ def sweep_command(
     "[algorithm.mode=async,sync]",
 )
 @click.option(
+    "--side",
+    "sides",
+    multiple=True,
+    metavar="NAME[:KEY=VALUE]",
+    help="Compare sides of several keys, each repeated with its name, in place of --vary.",
+)
+@click.option(
     "--tune",
     "tunes",
     multiple=True,
@@ -130,8 +106,9 @@ def sweep_command(
 )
 @click.option(
     "--tune-budget",
-    type=float,
-    help="How many times the least communications of its values a choice may cost. [1.25]",
+    metavar="NUMBER",
+    help="How many times the least communications of its values a choice may cost, or of another "
+    'side\'s choice: "1.1 of async". [1.25]',
 )
 @click.option(
     "--frontier",
@@ -160,15 +137,13 @@ def sweep_command(
 def compare_command(
     file: Path,
     settings: tuple[str, ...],
-    seeds: int | None,
     vary: str | None,
+    sides: tuple[str, ...],
     tunes: tuple[str, ...],
-    tune_budget: float | None,
     frontier: bool,
     knobs: tuple[str, ...],
-    target: str | None,
     limit_time: str | None,
-    limit_communications: int | None,
+    tune_budget: str | None,
     **how: Any,
 ) -> int:
     """Compare asynchronous with synchronous learning, or values of any key, in simulated time.
@@ -186,87 +161,80 @@ def compare_command(
       python -m simulator compare my.yaml --vary "algorithm={kind: mp},{kind: djam}" --target none
       python -m simulator compare my.yaml --tune sync:network.retransmit_after="100 ms,1 s,never"
       python -m simulator compare my.yaml --frontier --seeds 10
+      python -m simulator compare my.yaml --side gossip --side rounds:algorithm.mode=sync \\
+          --side rounds:rounds.barrier=neighbours
     """
-    from simulator.sweeps.comparison import comparison_request
-    from simulator.sweeps.sweep import requested
+    if vary is not None and sides:
+        raise click.UsageError("--side: give --vary or sides, not both")
+    asked = {
+        **{name: how.pop(name) for name in ("seeds", "target", "limit_communications")},
+        "vary": None if vary is None else _parsed((vary,), "--vary")[0],
+        "sides": _sides(sides) if sides else None,
+        "tune": _knobs(tunes, "--tune") if tunes else None,
+        "tune_budget": None if tune_budget is None else _plain("--tune-budget", tune_budget),
+        "knobs": _knobs(knobs, "--knob") if knobs else None,
+        "limit_time": None if limit_time is None else _plain("--limit-time", limit_time),
+    }
+    return _study(file, settings, "frontier" if frontier else None, asked, how)
 
-    asked = requested(file, _parsed(settings), seeds=seeds, target=target)
-    drawn = frontier or asked.frontier is not None
-    if knobs and not drawn:
+
+def _study(
+    file: Path, settings: tuple[str, ...], what: Any, asked: dict[str, Any], how: dict[str, Any]
+) -> int:
+    """Ask for it, list it or compute it, and show what came out."""
+    from simulator.cli.sweep_terminal import list_runs, show_any
+    from simulator.runs.plugins import load_plugins
+    from simulator.store.store import Store
+    from simulator.sweeps.plan import outline
+    from simulator.sweeps.request import MOST_RUNS
+    from simulator.sweeps.study import Work, plans, requested, study
+    from simulator.sweeps.sweep import Sweep
+
+    quiet, dry_run, limit = how["quiet"], how["dry_run"], how["max_runs"]
+    hush(quiet)
+    look = look_of(**{name: how[name] for name in ("formats", "metric", "labels", "width")})
+    what, request = requested(file, _parsed(settings), what, max_runs=limit or MOST_RUNS, **asked)
+    if asked.get("knobs") and what != "frontier":
         raise click.UsageError("--knob: give --frontier as well")
-    if tunes and drawn:
+    if asked.get("tune") and what == "frontier":
         raise click.UsageError("--tune: a frontier shows all values, and takes none")
-    work = _Work(how)
-    request = work.limited(
-        comparison_request(
-            asked,
-            vary=None if vary is None else _parsed((vary,), "--vary")[0],
-            tune=_knobs(tunes, "--tune") if tunes else None,
-            tune_budget=tune_budget,
-            limit_time=None if limit_time is None else _limit_time(limit_time),
-            limit_communications=limit_communications,
-            curves=not drawn,
-        )
-    )
-    if drawn:
-        return _frontier(work, request, _knobs(knobs, "--knob"))
-    return _compare(work, request)
-
-
-def _compare(work: _Work, request: Request) -> int:
-    """Tune, compute and show a comparison."""
-    from simulator.sweeps.comparison import compute_comparison, write_comparison
-    from simulator.sweeps.knobs import plan_knobs
-    from simulator.sweeps.plan import make_plan
-    from simulator.sweeps.work import RESUMED, noting
-
-    if work.only_outline(request):
+    plugins, store = load_plugins(how["plugins"]), Store(how["out"])
+    if dry_run and request.runs > MOST_RUNS and what != "frontier":
+        click.echo("\n".join(outline(request, plugins)))
         return 0
-    if work.how["dry_run"]:
-        plan = make_plan(request, work.plugins)
-        if request.tune:
-            work.list(plan_knobs(request, request.tune, work.plugins, held_out=True).plan)
-            click.echo("then, with the values taken in place of the scenario's own:")
-        work.list(plan)
+    if dry_run:
+        for number, plan in enumerate(plans(what, request, plugins)):
+            if number:
+                click.echo("then, with the values taken in place of the scenario's own:")
+            list_runs(plan, store)
         return 0
-    computed, request, tuning = compute_comparison(request, work.plugins, work.store, work)
-    with noting(RESUMED):
-        draw: Any = None
-        if work.look is not None:
-            from simulator.figures.comparison_figures import draw_comparison  # Matplotlib
+    if not quiet and "engine" in request.defaults:
+        click.echo("engine:   compiled, event for event as the other (--set engine=simpy)")
+    compute = {name: how[name] for name in ("jobs", "dask", "force")}
+    work = Work(store, plugins, **compute, progress=not quiet)
 
-            draw = partial(draw_comparison, look=work.look)
-        result = write_comparison(computed, request, work.store, tuning, draw)
-    if not work.how["quiet"]:
-        from simulator.cli.sweep_terminal import show_comparison
+    def draw(found: Sweep, folder: Path) -> None:
+        found.draw(folder, look)
 
-        show_comparison(result, computed, None if tuning is None else tuning.computed)
+    result, computed = study(what, request, work, draw if how["figures"] else None)
+    if not quiet:
+        show_any(result, computed)
     return 1 if result.failed else 0
 
 
-def _frontier(work: _Work, request: Request, knobs: dict[str, dict[str, list[Any]]]) -> int:
-    """Compute and show both sides' frontiers."""
-    from simulator.sweeps.frontier import frontier_request, plan_frontier, write_frontier
-    from simulator.sweeps.work import RESUMED, noting
+def _sides(texts: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """``NAME:KEY=VALUE`` as ``{name: {key: value}}``; a name alone is a side as the scenario is."""
+    from simulator.errors import ScenarioError
 
-    request = frontier_request(request, knobs)
-    planned = plan_frontier(request, work.plugins)
-    if work.how["dry_run"]:
-        work.list(planned.plan)
-        return 0
-    computed = work(planned.plan)
-    with noting(RESUMED):
-        draw: Any = None
-        if work.look is not None:
-            from simulator.figures.frontier_figures import draw_frontier  # Matplotlib
-
-            draw = partial(draw_frontier, look=work.look)
-        result = write_frontier(computed, planned, request, work.store, draw)
-    if not work.how["quiet"]:
-        from simulator.cli.sweep_terminal import show_frontier
-
-        show_frontier(result, computed)
-    return 1 if result.failed else 0
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        side, _, setting = text.partition(":")
+        own = found.setdefault(side.strip(), {})
+        for key, values in _parsed((setting,), f"--side {side}:") if setting else ():
+            if len(values) > 1 or key in own:
+                raise ScenarioError(f"--side {side}: {key}: give one value")
+            own[key] = values[0]
+    return found
 
 
 def _knobs(texts: tuple[str, ...], option: str) -> dict[str, dict[str, list[Any]]]:
@@ -297,67 +265,15 @@ def _parsed(settings: tuple[str, ...], option: str = "--set") -> list[tuple[str,
         raise ScenarioError(str(error).replace("--set", option, 1)) from None
 
 
-def _limit_time(text: str) -> float | str:
-    """A time as a scenario could give it; what is wrong with it otherwise is found there."""
+def _plain(option: str, text: str) -> Any:
+    """A value as a file could give it; what is wrong with it otherwise is found there."""
     from simulator.errors import ScenarioError
     from simulator.scenario.yaml_positions import plain_value
 
     try:
-        value: float | str | None = plain_value(text)
+        value = plain_value(text)
     except ValueError as error:
-        raise ScenarioError(f"--limit-time {text[:40]}: {error}") from None
+        raise ScenarioError(f"{option} {text[:40]}: {error}") from None
     if value is None or not text.strip():
-        raise ScenarioError(f"--limit-time: must be a time like 1 h (got {text!r})")
+        raise ScenarioError(f"{option}: must be a value like 1 h or 1.25 (got {text!r})")
     return value
-
-
-class _Work:
-    """What the options say about how runs are made; called with a plan, it computes it."""
-
-    def __init__(self, how: dict[str, Any]):
-        from simulator.runs.plugins import load_plugins
-        from simulator.store.store import Store
-
-        hush(how["quiet"])
-        self.how, self.told = how, False
-        asked = {name: how.pop(name) for name in ("formats", "metric", "labels", "width")}
-        self.look = look_of(**asked) if how["figures"] else None
-        self.plugins, self.store = load_plugins(how["plugins"]), Store(how["out"])
-
-    def limited(self, request: Request) -> Request:
-        """The request with the limit that was given."""
-        limit = self.how["max_runs"]
-        return request if limit is None else replace(request, max_runs=limit)
-
-    def only_outline(self, request: Request) -> bool:
-        """Show an outline where a list of the runs was asked for that would be too long."""
-        from simulator.sweeps.plan import MOST_RUNS, outline
-
-        if self.how["dry_run"] and request.runs > MOST_RUNS:
-            click.echo("\n".join(outline(request, self.plugins)))
-            return True
-        return False
-
-    def list(self, plan: Plan) -> None:
-        """One line a run."""
-        from simulator.cli.sweep_terminal import list_runs
-
-        list_runs(plan, self.store)
-
-    def __call__(self, plan: Plan) -> Computed:
-        from simulator.cli.sweep_terminal import sweep_progress
-        from simulator.sweeps.sweep import compute
-
-        visible = not self.how["quiet"]
-        if visible and "engine" in plan.request.defaults and not self.told:
-            self.told = True
-            click.echo("engine:   compiled, event for event as the other (--set engine=simpy)")
-        with sweep_progress(plan.name, plan.distinct, visible) as progress:
-            return compute(
-                plan,
-                self.store,
-                jobs=self.how["jobs"],
-                dask=self.how["dask"],
-                force=self.how["force"],
-                progress=progress,
-            )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +10,21 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from simulator.cli.terminal import Column, fitted, is_terminal, number, terminal
+from simulator.cli.terminal import Column, fitted, number, terminal
+from simulator.runs.result import TELLING
 from simulator.store.store import Store
-from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
-from simulator.sweeps.frontier import Frontier
+from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, side_names, tabled
-from simulator.sweeps.sweep import Computed, Sweep
-from simulator.sweeps.tables import FEWEST
-from simulator.sweeps.work import Progress
+from simulator.sweeps.sweep import Comparison, Frontier, Sweep
+from simulator.sweeps.tables import FEWEST, Computed
 from simulator.theory.metrics import METRICS
 
 _HEADINGS = {
     "time_to_target": "time to target (s)",
     "communications_to_target": "communications to target",
+    "bytes_to_target": "bytes to target",
     "communications": "communications",
     "bytes": "bytes",
     "l2_error": "final L2 error",
@@ -36,8 +32,6 @@ _HEADINGS = {
     "test_error": "final test error",
     "distance": "final distance",
 }
-#: Of which one is shown at equal budgets, in this order.
-_ERRORS = ("accuracy", "test_error", "l2_error", "distance")
 #: What may be equal, in words.
 _EQUAL = {"communications": "messages", "bytes": "bytes", "time": "seconds"}
 #: What a table leaves out where it has all of the above to show.
@@ -45,36 +39,12 @@ _LESS = ("objective", "gap", "staleness")
 _MOST_ROWS = 40
 
 
-@contextmanager
-def sweep_progress(name: str, total: int, visible: bool) -> Iterator[Progress | None]:
-    """A line with the runs done, running and failed and the time left; nothing off a terminal."""
-    if not (visible and is_terminal(sys.stderr)):
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(name), total=total, news="starting workers …")
-
-        def show(done: int, running: int, failed: int) -> None:
-            news = f"{done} of {total} done, {running} running, {failed} failed"
-            bar.update(task, completed=done + failed, news=news)
-
-        yield show
-
-
 def list_runs(plan: Plan, store: Store) -> None:
     """``--dry-run``: one line a run."""
     console = Console(highlight=False, soft_wrap=True)
     stored, folders = 0, dict[Path, None]()
-    for run in plan.runs:
-        folder = store.folder(run.scenario)
+    for run, full_hash in zip(plan.runs, plan.hashes, strict=True):
+        folder = store.place(run.scenario.name, full_hash)
         there = store.has(folder)
         shared = folder in folders
         folders[folder] = None
@@ -86,29 +56,20 @@ def list_runs(plan: Plan, store: Store) -> None:
     console.print(f"{len(folders)} runs, {stored} of them already computed")
 
 
-def show_any(found: Sweep, computed: Computed | None = None) -> None:
+def show_any(found: Sweep, computed: Sequence[Computed] = ()) -> None:
     """The closing summary of whatever it is, just computed or read from its folder."""
-    if isinstance(found, Comparison):
-        show_comparison(found, computed)
-    elif isinstance(found, Frontier):
-        show_frontier(found, computed)
+    console = terminal()
+    if isinstance(found, Frontier):
+        _print_frontier(console, found)
     else:
-        show_sweep(found, computed)
+        _print_summary(console, found)
+    if isinstance(found, Comparison):
+        _print_comparison(console, found)
+    _close(console, found, computed)
 
 
-def show_sweep(sweep: Sweep, computed: Computed | None) -> None:
-    """The closing summary of a sweep."""
-    console = terminal()
-    _print_summary(console, sweep)
-    _close(console, sweep, computed)
-
-
-def show_comparison(
-    comparison: Comparison, computed: Computed | None, tuned: Computed | None = None
-) -> None:
-    """The closing summary of a comparison: both sides, and the paired speed-up."""
-    console = terminal()
-    _print_summary(console, comparison)
+def _print_comparison(console: Console, comparison: Comparison) -> None:
+    """The paired speed-ups, and what sides have at equal budgets."""
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
         where = ", ".join(f"{key}={_as_given(comparison, key, row[key])}" for key in keys)
@@ -124,7 +85,6 @@ def show_comparison(
     _print_at_equal(console, comparison, keys)
     if comparison.runs["target_checked"].eq("at samples").any():
         console.print("note: the target is checked at samples; times are no finer than those")
-    _close(console, comparison, computed, tuned)
 
 
 def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -> None:
@@ -133,7 +93,7 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
     if table.empty or comparison.vary[0] == "algorithm.mode":
         return
     target = comparison.runs["target"].dropna()
-    wanted = [*target.unique(), *_ERRORS, *table["metric"]]
+    wanted = [*target.unique(), *TELLING, *table["metric"]]
     metric = next(name for name in wanted if (table["metric"] == name).any())
     shown = table[table["metric"] == metric]
     first = shown[shown["equal"] == shown["equal"].iloc[0]]
@@ -155,14 +115,16 @@ def _print_at_equal(console: Console, comparison: Comparison, keys: list[str]) -
         console.print(part)
 
 
-def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
-    """The closing summary of a frontier: what every value costs."""
-    console = terminal()
+def _print_frontier(console: Console, frontier: Frontier) -> None:
+    """What every value costs, and what sides need with as many messages."""
     points = frontier.points
     keys = [name for name in frontier.axes if name not in ("knob", "value")] + ["given"]
     rows = [row for _, row in points.iterrows()]
     columns = [
-        Column("value" if name == "given" else name, [str(row[name]) for row in rows])
+        Column(
+            "value" if name == "given" else name,
+            [_as_given(frontier, name, row[name]) for row in rows],
+        )
         for name in keys
     ]
     columns += [
@@ -175,8 +137,33 @@ def show_frontier(frontier: Frontier, computed: Computed | None) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
-    console.print("geometric means (95 % intervals) over seeds; ≥: some did not get there")
-    _close(console, frontier, computed)
+    means = "geometric means (95 % intervals) over seeds; ≥: some did not get there"
+    _print_means(console, points, means)
+    _print_equal_messages(console, frontier)
+
+
+def _print_equal_messages(console: Console, frontier: Frontier) -> None:
+    """What each side needs with the messages that the dearest of them needs at its cheapest."""
+    table = frontier.equal_messages
+    if table.empty:
+        return
+    keys = [name for name in frontier.axes if name in table and name not in ("knob", "value")]
+    rows = []
+    for _, own in table.groupby(keys, sort=False) if keys else [("", table)]:
+        rows += [row for _, row in own[own["budget"] == own["budget"].max()].iterrows()]
+    columns = [Column(key, [_as_given(frontier, key, row[key]) for row in rows]) for key in keys]
+    columns += [
+        Column("messages", [number(row["budget"], 3) for row in rows]),
+        Column("side", [str(row["side"]) for row in rows]),
+        Column("time (s)", [_interval(row["time"], row["low"], row["high"]) for row in rows]),
+        Column(
+            "ratio to the first side",
+            [_interval(row["ratio"], row["ratio_low"], row["ratio_high"]) for row in rows],
+        ),
+    ]
+    console.print("at equal messages, as few as all sides can do with, along their frontiers:")
+    for part in fitted(columns, console.width):
+        console.print(part)
 
 
 def _with_interval(row: pd.Series[Any], name: str) -> str:
@@ -198,7 +185,7 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     costs = [name for name in _HEADINGS if name not in METRICS]
     known = [*costs, *(name for name in _HEADINGS if name in sweep.metrics), *more]
     names = [name for name in known if name in summary and summary[name].notna().any()]
-    names = [name for name in names if not (timed and name == "communications")]
+    names = [name for name in names if not (timed and name in ("communications", "bytes"))]
     columns += [
         Column(_HEADINGS.get(name, f"final {name}"), [_cell(row, name) for row in rows])
         for name in names
@@ -206,14 +193,17 @@ def _print_summary(console: Console, sweep: Sweep) -> None:
     columns.append(Column("runs", [_runs(row) for row in rows]))
     for table in fitted(columns, console.width):
         console.print(table)
-    if (summary["runs"] - summary["failed"]).max() < FEWEST:
-        console.print(f"no intervals: they need {FEWEST} runs each at least (--seeds)")
-    elif timed:
-        console.print("means (95 % intervals) over seeds; of costs to target geometric ones")
-    else:
-        console.print("means (95 % intervals) over seeds")
+    costs_too = "; of costs to target geometric ones" if timed else ""
+    _print_means(console, summary, f"means (95 % intervals) over seeds{costs_too}")
     if len(summary) > _MOST_ROWS:
         console.print(f"… and {len(summary) - _MOST_ROWS} more in summary.csv")
+
+
+def _print_means(console: Console, table: pd.DataFrame, text: str) -> None:
+    """What the table shows, if runs are enough for intervals."""
+    enough = (table["runs"] - table["failed"]).max() >= FEWEST
+    lacking = f"no intervals: they need {FEWEST} runs each at least (--seeds)"
+    console.print(text if enough else lacking)
 
 
 def _runs(row: pd.Series[Any]) -> str:
@@ -251,25 +241,23 @@ def _interval(value: float, low: float, high: float) -> str:
     return f"{number(value, 3)} ({' … '.join(ends)})"
 
 
-def _close(
-    console: Console, sweep: Sweep, computed: Computed | None, tuned: Computed | None = None
-) -> None:
+def _close(console: Console, sweep: Sweep, computed: Sequence[Computed]) -> None:
     for note in sweep.notes:
         console.print(escape(f"note: {note}"))
     failed = sweep.runs[sweep.runs["status"] == "failed"]
     for _, row in failed.iterrows():
         values = ", ".join(f"{key}={row[key]}" for key in [*sweep.axes, "seed"])
         console.print(f"[red]failed:[/red] {escape(values)}: {escape(row['reason'])}")
-    if computed is None:
+    if not computed:
         console.print(f"runs:     {sweep.runs['folder'].nunique()}")
     else:
-        parts = [computed] if tuned is None else [computed, tuned]
-        total, reused, lost = (
-            sum(getattr(part, name) for part in parts) for name in ("distinct", "reused", "lost")
+        total = sum(part.plan.distinct for part in computed)
+        reused, lost = (
+            sum(getattr(part, name) for part in computed) for name in ("reused", "lost")
         )
         news = f"{total - reused - lost} computed, {reused} already there, {lost} failed"
-        tuning = "" if tuned is None else f", {tuned.distinct} of them for tuning"
-        console.print(f"runs:     {total}{tuning} ({news})")
+        tuned = f", {computed[1].plan.distinct} of them for tuning" if len(computed) > 1 else ""
+        console.print(f"runs:     {total}{tuned} ({news})")
     console.print(f"files:    {escape(str(sweep.folder))}")
     for figure in sorted(Path(sweep.folder).iterdir()):
         if figure.suffix in (".png", ".pdf", ".svg"):

@@ -1,27 +1,20 @@
-"""What people see in a terminal: progress on standard error, the summary on standard output."""
+"""What people see in a terminal."""
 
 from __future__ import annotations
 
 import re
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simulator.runs.result import Row
-from simulator.runs.run import Progress as OnSample
-from simulator.scenario.schema import Scenario
+from simulator.runs.result import what_ran
 
-#: The error that a progress line shows: the first of these that a run measures.
-_ERRORS = ("l2_error", "accuracy", "test_error", "distance", "objective")
 _HEADINGS = {
     "l2_error": "L2 error",
     "accuracy": "accuracy",
@@ -32,42 +25,13 @@ _HEADINGS = {
 }
 
 
-@contextmanager
-def run_progress(scenario: Scenario, visible: bool) -> Iterator[OnSample | None]:
-    """A line with simulated time, communications, messages a second and the current error."""
-    if not (visible and is_terminal(sys.stderr)):
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        TextColumn("{task.fields[news]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(scenario.name), total=1.0, news="building the problem …")
-        started = time.perf_counter()
-
-        def show(row: Row, share: float) -> None:
-            speed = row["communications"] / max(time.perf_counter() - started, 1e-9)
-            error = next((f"{name} {row[name]:.4g}" for name in _ERRORS if name in row), "")
-            news = f"{row['time']:.4g} s  {row['communications']:,} sent  {speed:,.0f}/s  {error}"
-            bar.update(task, completed=share, news=news)
-
-        yield show
-
-
 def show_run(
     manifest: dict[str, Any], folder: Path, reused: bool, page: Path | None = None
 ) -> None:
     """The closing summary of a run, and where its files are."""
     console = Console(highlight=False, soft_wrap=True)
     summary = manifest["summary"]
-    title = f"{summary['name']}: {summary['algorithm']}"
-    if summary["algorithm"] not in ("solitary", "consensus"):
-        title += f", {'asynchronous' if summary['mode'] == 'async' else 'synchronous'}"
+    title = f"{summary['name']}: {what_ran(summary)}"
     agents = _count(summary["agents"], "agent")
     console.print(
         f"[bold]{escape(title)}[/bold]  ({agents}, {_count(summary['edges'], 'edge')}, "
@@ -163,6 +127,13 @@ def terminal() -> Console:
     """Standard output; off a terminal there is no width to keep to."""
     width = None if is_terminal(sys.stdout) else 200
     return Console(highlight=False, soft_wrap=True, width=width)
+
+
+def show_table(columns: Iterable[Column]) -> None:
+    """Print a table, in parts where it is too wide."""
+    console = terminal()
+    for part in fitted(list(columns), console.width):
+        console.print(part)
 
 
 def fitted(columns: Sequence[Column], width: int, *, bold: int | None = None) -> list[Table]:

@@ -7,15 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 from scipy.optimize import lsq_linear, minimize
 
-from agents.losses import Kinked, Loss
+from agents.losses import Floats, Kinked, Loss
 from agents.proximal import Attached
 from simulator.conformance.subjects import CheckError, NotApplicableError, Subject, check
 
-Floats = NDArray[np.float64]
 #: Of differences, and what they may be off, relative to the numbers involved.
 STEP, SLACK = 1e-6, 1e-6
 #: Predictions this near to a kink lie on it.
@@ -56,7 +54,7 @@ def pairs(loss: Loss) -> tuple[Floats, Floats]:
     return np.array(s), np.array(y)
 
 
-def _shown(loss: Loss) -> str:
+def _parameters_of(loss: Loss) -> str:
     given = ", ".join(f"{name}={value}" for name, value in loss if name != "kind")
     return f" with {given}" if given else ""
 
@@ -66,7 +64,7 @@ def _compare(loss: Loss, what: str, got: Floats, right: Floats, slack: Floats, o
     wrong = np.flatnonzero(~(np.abs(got - right) <= slack))
     if len(wrong):
         (s, y), k = pairs(loss), int(wrong[0])
-        where = f"for the prediction {s[k]:g} and the target {y[k]:g}{_shown(loss)}"
+        where = f"for the prediction {s[k]:g} and the target {y[k]:g}{_parameters_of(loss)}"
         raise CheckError(f"{what} is {got[k]:.9g} {where}; {of} {right[k]:.9g}")
 
 
@@ -135,7 +133,7 @@ def convex(subject: Subject) -> str:
             worst = (bound - values[own][:, None] - 1e-9 * (1 + np.abs(bound))).max(axis=1)
             if worst.max() > 0:
                 t = s[own][int(worst.argmax())]
-                what = f"lies below a line that supports it elsewhere{_shown(loss)}"
+                what = f"lies below a line that supports it elsewhere{_parameters_of(loss)}"
                 raise CheckError(f"its value for the prediction {t:g}, target {target:g}, {what}")
     return ""
 

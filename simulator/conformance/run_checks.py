@@ -90,21 +90,34 @@ def same_in_both(subject: Subject, counts: tuple[str, ...], changes: dict[str, A
 _STAYS: dict[str, Any] = {"kind": "on_off", "on": 3.0, "off": 1.5}
 #: For a while what is sent from one half to the other is lost.
 _CUT: dict[str, Any] = {"from": 1, "until": 4, "groups": 2}
+#: Rules, and protocols with a rule that follows them.
+FOLLOWED = ("rules", "protocols")
 #: What is compared, for whom, what is counted of it, and the keys that make it happen.
 _WORLDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]] = {
     "event by event": (tuple(BASES), (), {}),
     "few gradient steps": (("losses",), (), {"algorithm.primal": {"gradient_steps": 3}}),
-    "computing takes time": (("rules",), ("skipped",), {"compute.time": 0.3}),
-    "messages are dropped": (("rules",), ("dropped", "stale"), {"network.drop": 0.3}),
-    "neighbours say hello": (("rules",), (), {"algorithm.start": "hello"}),
+    "computing takes time": (FOLLOWED, ("skipped",), {"compute.time": 0.3}),
+    "messages are dropped": (FOLLOWED, ("dropped", "stale"), {"network.drop": 0.3}),
+    "neighbours say hello": (FOLLOWED, (), {"algorithm.start": "hello"}),
     "agents come and go": (
-        ("rules",),
+        FOLLOWED,
         ("missed",),
         {"availability": _STAYS, "network.drop": 0.1},
     ),
-    "partitions": (("rules",), ("dropped",), {"network.partitions": [_CUT]}),
+    "regular clocks, rounds by neighbours": (
+        FOLLOWED,
+        ("dropped", "stale"),
+        {
+            "clock.ticks": "regular",
+            "clock.peers": "turn",
+            "rounds.barrier": "neighbours",
+            "compute.time": 0.15,
+            "network.drop": 0.2,
+        },
+    ),
+    "partitions": (FOLLOWED, ("dropped",), {"network.partitions": [_CUT]}),
     "agents forget, and all of that at once": (
-        ("rules",),
+        FOLLOWED,
         ("dropped", "missed", "stale", "skipped"),
         {
             "availability": {**_STAYS, "forget": True},

@@ -12,8 +12,9 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from agents.machinery.discovery import kind_of
+from agents.protocols import protocol_of, protocols_of
 from simulator.errors import ScenarioError, SimulatorError
-from simulator.runs.plugins import Plugins
+from simulator.runs.plugins import BUILT_IN, Plugins
 from simulator.runs.scenarios import load_scenario
 from simulator.scenario.kinds import BASES, Kinds, blaming
 from simulator.scenario.laws import Law
@@ -83,8 +84,10 @@ def _world(
     for scenario in scenarios:
         if _found(thing, scenario) is not None:
             return shortened(scenario)
-    needed = _without_default(family, thing)
     name = f"{BASES[family].__name__.lower()} {kind_of(thing)}"
+    if family == "protocols":
+        return _followed(thing, name, plugins)
+    needed = _without_default(family, thing)
     error: ScenarioError | None = None
     for value in TRIED if needed else TRIED[:1]:
         block = {"kind": kind_of(thing), **dict.fromkeys(needed, value)}
@@ -94,6 +97,20 @@ def _world(
             error = wrong
     keys = f"its keys {', '.join(needed)} have no defaults" if needed else str(error)
     raise ScenarioError(f"{name}: {keys}; name a scenario that uses it: test SCENARIO --plugin …")
+
+
+def _followed(protocol: type, name: str, plugins: Plugins | None) -> Scenario:
+    """The world of a rule that follows a protocol."""
+    rules = (BUILT_IN if plugins is None else plugins.kinds).rules
+    for rule in rules:
+        known = protocols_of(rule)
+        if protocol in known.values():
+            world = _world("rules", rule, plugins, ())
+            first = next(iter(known.values())) is protocol
+            chosen = None if first else kind_of(protocol)
+            return load_scenario(world, {"algorithm.protocol": chosen}, plugins=plugins)
+    what = f"write one with protocol = {protocol.__name__}"
+    raise ScenarioError(f"{name}: no rule follows it; {what}")
 
 
 def _place(family: str, thing: Any, block: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +155,8 @@ def _without_default(family: str, thing: Any) -> list[str]:
 
 def _found(thing: type, scenario: Scenario) -> Any:
     """The first use of a class in a scenario; of a rule the block that names it."""
-    if scenario.algorithm.rule is thing:
+    rule = scenario.algorithm.rule
+    if rule is not None and thing in (rule, protocol_of(rule, scenario.algorithm.protocol)):
         return scenario.algorithm
     return next((value for value in _values(scenario) if isinstance(value, thing)), None)
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from simulator.errors import ScenarioError
 from simulator.problem.problem import Floats, Problem
+from simulator.scenario.geography import ByDistance, BySite, great_circle
 from simulator.scenario.laws import pick
-from simulator.scenario.places import ByDistance, BySite, great_circle
 from simulator.scenario.schema import Scenario
 from simulator.scenario.tables import Table, listing
 from simulator.seeds import Streams

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, triu
 
+from agents.protocol import ALL, Protocol
+from agents.protocols import protocol_of
 from agents.rule import Rule, Start
-from agents.running import RunningRule
+from agents.running import Fresh, RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
 from simulator.engines.places import column_of, fixed_latency, sites_of
 from simulator.engines.slowness import Lasting
@@ -20,8 +23,8 @@ from simulator.errors import ScenarioError
 from simulator.problem.graphs.graph import mirror
 from simulator.problem.problem import Floats, Problem
 from simulator.scenario.algorithm import NormalStart, PropagatedStart
+from simulator.scenario.geography import Column
 from simulator.scenario.laws import Law
-from simulator.scenario.places import Column
 from simulator.scenario.schema import Scenario
 from simulator.seeds import Streams
 from simulator.theory.objectives import mp_optimum
@@ -65,6 +68,45 @@ class Setup:
     sites: NDArray[np.int64] | None = None
 
     @property
+    def most_links(self) -> int:
+        """The most links that an agent has."""
+        return int(np.diff(self.first).max())
+
+    @property
+    def most_sends(self) -> int:
+        """The most messages that one event sends."""
+        most = self.protocol.most_sends
+        return self.most_links if most == ALL else most
+
+    @property
+    def protocol(self) -> type[Protocol]:
+        """The protocol that the scenario chooses of the rule's."""
+        return protocol_of(self.rule, self.scenario.algorithm.protocol)
+
+    @property
+    def peers(self) -> str:
+        """Whom a tick is about: uniform, weighted, turn or all."""
+        return self.scenario.peers
+
+    @property
+    def near(self) -> bool:
+        """Does everybody go through rounds by itself, and wait for its neighbours only?"""
+        scenario = self.scenario
+        return scenario.algorithm.mode == "sync" and scenario.rounds.barrier == "neighbours"
+
+    @property
+    def loose(self) -> bool:
+        """May an agent go on without its neighbours' messages of its very round?"""
+        return self.near and self.scenario.rounds.loose
+
+    @property
+    def needed(self) -> NDArray[np.int64]:
+        """For how many messages each agent (n) waits in a round."""
+        share = self.scenario.rounds.share
+        counts = [math.ceil(share * count) for count in np.diff(self.first).tolist()]
+        return np.array(counts, dtype=np.int64)
+
+    @property
     def owners(self) -> NDArray[np.int64]:
         """The agent at the near end of each directed edge."""
         return np.repeat(np.arange(self.problem.n), np.diff(self.first))
@@ -72,7 +114,7 @@ class Setup:
     @property
     def message_bytes(self) -> int:
         """Header and 8 bytes a number."""
-        return self.scenario.network.header + 8 * self.rule.vectors * self.problem.p
+        return self.scenario.network.header + 8 * math.prod(self.rule.shape(self.problem.p))
 
     @property
     def hello_bytes(self) -> int:
@@ -83,20 +125,34 @@ class Setup:
         """The edges that lead away from agent i."""
         return range(int(self.first[i]), int(self.first[i + 1]))
 
+    def memory(self) -> dict[str, tuple[NDArray[Any], bool]]:
+        """The protocol's own arrays before the first event, and whether links have them."""
+        n, p, links = self.problem.n, self.problem.p, len(self.neighbour)
+        found: dict[str, tuple[NDArray[Any], bool]] = {}
+        for name, array in self.protocol.arrays.items():
+            first = n if array.over == "agents" else links
+            shape = first, *(p if axis == "p" else int(axis) for axis in array.shape)
+            found[name] = np.zeros(shape, array.dtype), array.over == "links"
+        return found
+
     def start(self) -> Start:
         """What the rule starts from."""
         return self._start(self.models, self.copies)
 
-    def fresh_start(self) -> Start:
+    def fresh(self) -> Fresh:
         """What an agent that has forgotten everything starts from again: its data alone.
 
-        The arbitrary starts have their first numbers again.
+        The arbitrary starts have their first numbers again.  To be asked before the first event.
         """
         start = self.scenario.algorithm.start
-        if start == "zero" or isinstance(start, NormalStart):
-            return self._start(self.models.copy(), self.copies.copy())
+        arbitrary = start == "zero" or isinstance(start, NormalStart)
+        if self.rule.refresh is not None:
+            return (self.models.copy(), self.copies.copy()) if arbitrary else (None, None)
         solitary = self.problem.solitary
-        return self._start(solitary.copy(), solitary[self.owners])
+        models, copies = solitary.copy(), solitary[self.owners]
+        if arbitrary:
+            models, copies = self.models.copy(), self.copies.copy()
+        return RunningRule(self.rule, self._start(models, copies), self.streams.rule)
 
     def _start(self, models: Floats, copies: Floats) -> Start:
         problem, algorithm = self.problem, self.scenario.algorithm
@@ -117,6 +173,15 @@ class Setup:
             parameters=algorithm,
             ridge=getattr(self.scenario.task, "ridge", 0.0) if problem.loss.ridged else 0.0,
         )
+
+
+def progress(late: int, done: NDArray[np.int64]) -> dict[str, float]:
+    """What a sample says of rounds that agents go through by themselves.
+
+    ``late`` is how many messages came after their round; ``done`` how many rounds each has done.
+    """
+    least, mean, most = int(done.min()), float(done.mean()), int(done.max())
+    return {"late": late, "round_least": least, "round_mean": mean, "round_most": most}
 
 
 def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[Rule]) -> Setup:

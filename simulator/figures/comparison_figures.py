@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from simulator.figures.style import (
     HALO,
     ORANGE,
     Look,
-    draw,
     legend_below,
     line_looks,
     log_scale,
@@ -36,8 +34,9 @@ from simulator.figures.sweep_figures import (
     shown_metric,
     value_map,
 )
-from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
+from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import label, side_names
+from simulator.sweeps.sweep import Comparison
 
 #: The ratios that are drawn: in words, the columns of their intervals, colour and style.
 _RATIOS = {
@@ -76,9 +75,6 @@ def comparison_pictures(comparison: Comparison, look: Look) -> Iterator[tuple[st
         yield "phase_diagram", _phase_diagram(comparison, keys, panels, look)
     if keys and comparison.tuning is not None:
         yield "tuning", _tuning_picture(comparison, look)
-
-
-draw_comparison = partial(draw, comparison_pictures)
 
 
 def _panels(comparison: Comparison, keys: list[str]) -> list[tuple[str, pd.DataFrame]]:

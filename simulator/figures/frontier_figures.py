@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import pairwise, product
 from typing import Any
 
@@ -14,10 +13,19 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from matplotlib.transforms import Bbox
 
-from simulator.figures.style import COUNTS, HALO, LOOKS, PLAIN, Look, draw, title, wrapped
+from simulator.figures.style import (
+    COUNTS,
+    HALO,
+    LOOKS,
+    PLAIN,
+    Look,
+    shown_value,
+    title,
+    wrapped,
+)
 from simulator.figures.sweep_figures import place_words, select
-from simulator.sweeps.frontier import Frontier
 from simulator.sweeps.request import label, side_names
+from simulator.sweeps.sweep import Frontier
 
 #: Points nearer than this, as a ratio, share a label.
 _NEAR = 1.06
@@ -74,12 +82,10 @@ def frontier_pictures(frontier: Frontier, look: Look) -> Iterator[tuple[str, Fig
     yield "frontier", figure
 
 
-draw_frontier = partial(draw, frontier_pictures)
-
-
 def _marks(number: int) -> dict[str, Any]:
     """Colour and marker of a side."""
-    return {"color": LOOKS[number % len(LOOKS)][0], "marker": "o" if number == 0 else "s"}
+    shapes = "os^vDP<>"
+    return {"color": LOOKS[number % len(LOOKS)][0], "marker": shapes[number % len(shapes)]}
 
 
 def costs_axes(axis: Any, points: pd.DataFrame, room: float) -> None:
@@ -213,4 +219,4 @@ def _shown(point: pd.Series[Any]) -> str:
     value = point["given"]
     if point["knob"] == "clock.rate" and isinstance(value, int | float):
         return f"{value:g}/s"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return shown_value(value)

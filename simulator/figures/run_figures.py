@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from simulator.figures.style import (
     ORANGE,
     PLAIN,
     Look,
-    draw,
     legend_below,
     log_scale,
     title,
@@ -30,11 +28,9 @@ from simulator.figures.style import (
 )
 from simulator.problem.problem import Floats, Problem
 from simulator.problem.tasks.papers import LinearClassification, MeanEstimation
-from simulator.runs.result import Result
+from simulator.runs.result import TELLING, Result, what_ran
 from simulator.scenario.kinds import kind_of
 
-#: What tasks are judged by: the first that is measured is drawn where nobody asks for a metric.
-SHOWN = ("accuracy", "test_error", "l2_error", "distance")
 #: What curves are drawn against.
 AXES = {
     "time": "simulated time (s)",
@@ -71,7 +67,16 @@ def run_pictures(result: Result, look: Look) -> Iterator[tuple[str, Figure]]:
         yield "models", figure
 
 
-draw_run = partial(draw, run_pictures)
+def problem_pictures(problem: Problem, look: Look) -> Iterator[tuple[str, Figure]]:
+    """The graph, with the solitary models (and the true ones) on it."""
+    if not can_be_placed(problem):
+        return
+    panels = [("solitary models", problem.solitary)]
+    if problem.targets is not None:
+        panels.insert(0, ("true models", problem.targets))
+    figure = look.picture(0.8 + 0.5 * look.width / len(panels))
+    model_panels(figure, problem, panels)
+    yield "agents", figure
 
 
 def shown_metrics(result: Result, look: Look) -> list[str]:
@@ -79,7 +84,7 @@ def shown_metrics(result: Result, look: Look) -> list[str]:
     measured = [kind_of(metric) for metric in result.scenario.kinds.metrics]
     there = [name for name in measured if name in result.trace]
     if look.metric is None:
-        known = [name for name in SHOWN if name in there]
+        known = [name for name in TELLING if name in there]
         asked = [metric.kind for metric in getattr(result.scenario.record, "metrics", ())]
         shown = [*known[:1], *(name for name in asked if name in there)]
         return list(dict.fromkeys(shown)) or there[:1]
@@ -149,10 +154,7 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
 
 def _title(result: Result) -> str:
     summary = result.summary
-    text = f"{summary['name']}: {summary['algorithm']}"
-    if result.scenario.algorithm.rule is not None:
-        text += ", asynchronous" if summary["mode"] == "async" else ", synchronous"
-    return f"{text}, {summary['agents']:,} agents"
+    return f"{summary['name']}: {what_ran(summary)}, {summary['agents']:,} agents"
 
 
 # --- agents ---------------------------------------------------------------------------------------

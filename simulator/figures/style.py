@@ -5,13 +5,12 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import colormaps, rc_context, rcParams
+from matplotlib import colormaps, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -77,6 +76,9 @@ _WORDS = {
     "network.latency.sigma": "tail of the delays, σ of their logarithm",
     "network.latency.per_link.sigma": "spread of the links' delays, σ of their logarithm",
     "network.retransmit_after": "sent again after",
+    "rounds.deadline": "deadline of a round",
+    "rounds.enough": "share of neighbours waited for",
+    "rounds.slack": "rounds that a neighbour may be behind",
     "task.agents": "number of agents",
     "task.dimension": "dimension of the models",
 }
@@ -97,14 +99,9 @@ class Picture(Figure):
     """A figure that shows itself in a notebook, whether or not pyplot is in use."""
 
     def _repr_png_(self) -> bytes:
-        return png(self)
-
-
-def png(figure: Figure, dpi: int = 110) -> bytes:
-    """A figure as the bytes of a PNG file."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=110)
+        return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -188,22 +185,6 @@ def read_labels(texts: Iterable[str]) -> dict[str, str]:
             raise ScenarioError(f'--labels {text[:60]}: expected KEY=WORDS, like "seed=instance"')
         found[key.strip()] = words.strip()
     return found
-
-
-def draw(
-    pictures: Callable[[Any, Look], Iterable[tuple[str, Figure]]],
-    result: Any,
-    folder: Path,
-    look: Look | None = None,
-) -> None:
-    """All pictures of a result, as files in a folder, in every format that was asked for."""
-    look = look or Look()
-    # Without dates, so that the same picture is the same bytes.
-    about: dict[str, dict[str, None]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with rc_context(look.style):
-        for name, figure in pictures(result, look):
-            for ending in look.formats:
-                figure.savefig(folder / f"{name}.{ending}", metadata=about.get(ending))
 
 
 def wrapped(text: str, inches: float, size: float = 8) -> str:

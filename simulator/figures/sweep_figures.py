@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from simulator.errors import ScenarioError
-from simulator.figures.run_figures import SHOWN, curve_axes
+from simulator.figures.run_figures import curve_axes
 from simulator.figures.style import (
     GREY,
     PLAIN,
     Look,
-    draw,
     legend_below,
     line_looks,
     log_scale,
@@ -26,6 +24,7 @@ from simulator.figures.style import (
     value_ticks,
     wrapped,
 )
+from simulator.runs.result import TELLING
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Sweep
 from simulator.sweeps.tables import STAGES
@@ -35,6 +34,7 @@ _MOST_LINES = 8
 _COSTS = {
     "time_to_target": "time to target (s)",
     "communications_to_target": "communications to target",
+    "bytes_to_target": "bytes to target",
 }
 #: A cell of a map that is not decided.
 UNDECIDED = "#E6E6E6"
@@ -59,9 +59,6 @@ def sweep_pictures(sweep: Sweep, look: Look) -> Iterator[tuple[str, Figure]]:
         yield "heat_map", figure
 
 
-draw_sweep = partial(draw, sweep_pictures)
-
-
 def shown_metric(sweep: Sweep, look: Look) -> str | None:
     """The metric to show: the one asked for, the target's, or the first that the runs have."""
     if look.metric is not None:
@@ -70,7 +67,7 @@ def shown_metric(sweep: Sweep, look: Look) -> str | None:
             allowed = ", ".join(name for name in known if name in sweep.summary)
             raise ScenarioError(f"--metric {look.metric}: not in these runs; allowed: {allowed}")
         return look.metric
-    wanted = [*sweep.runs["target"].dropna().unique(), *SHOWN, *sweep.metrics]
+    wanted = [*sweep.runs["target"].dropna().unique(), *TELLING, *sweep.metrics]
     return next((name for name in wanted if name in sweep.curves), None)
 
 
@@ -84,7 +81,7 @@ def telling(sweep: Sweep) -> str | None:
     if summary["time_to_target"].notna().any():
         return "time_to_target"
     found = {}
-    for name in [name for name in SHOWN if name in summary] or sweep.metrics:
+    for name in [name for name in TELLING if name in summary] or sweep.metrics:
         if name not in summary or not np.isfinite(summary[f"{name}_low"]).all():
             continue
         middle = summary[name].to_numpy()

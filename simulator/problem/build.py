@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from agents.machinery.code_errors import failed
@@ -13,11 +12,9 @@ from simulator.problem.graphs.graph import Agents, check_weights, connected_part
 from simulator.problem.problem import Material, Problem
 from simulator.scenario.kinds import blaming
 from simulator.scenario.schema import Scenario
-from simulator.scenario.tables import listing
+from simulator.scenario.tables import Floats, Ints, listing
 from simulator.seeds import Streams
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: Data and graph of such a size are made in a second or two.
 _QUICK_BYTES, _QUICK_AGENTS = 1e8, 2000
 

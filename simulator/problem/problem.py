@@ -6,23 +6,23 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from agents.losses import Loss
 from agents.machinery.code_errors import read_only
+from simulator.scenario.tables import Floats as Floats
+from simulator.scenario.tables import Ints, Table
+from simulator.showing import Shown
 
-if TYPE_CHECKING:
-    from simulator.scenario.tables import Table
-
-Floats = NDArray[np.float64]
 Point = tuple[Floats | None, Floats]
 
 
-def offsets_of(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def offsets_of(sizes: Ints) -> Ints:
     """Where each agent's points begin, (n + 1), from their numbers (n)."""
     return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
 
@@ -34,7 +34,7 @@ class DataSets(Sequence[Point]):
     where each agent's points begin.
     """
 
-    def __init__(self, X: Floats | None, y: Floats, offsets: NDArray[np.int64]):
+    def __init__(self, X: Floats | None, y: Floats, offsets: Ints):
         self.X, self.y, self.offsets = X, y, offsets
 
     def __len__(self) -> int:
@@ -48,15 +48,15 @@ class DataSets(Sequence[Point]):
 
     def read_only(self) -> DataSets:
         """The same for those who only look."""
-        return DataSets(_shown(self.X), read_only(self.y), read_only(self.offsets))
+        return DataSets(_locked(self.X), read_only(self.y), read_only(self.offsets))
 
     @property
-    def sizes(self) -> NDArray[np.int64]:
+    def sizes(self) -> Ints:
         """m_i, the number of points of each agent."""
         return np.diff(self.offsets)
 
     @property
-    def owner(self) -> NDArray[np.int64]:
+    def owner(self) -> Ints:
         """The agent of each point."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
@@ -74,9 +74,12 @@ class Material:
     about: Table | None = None
 
 
-@dataclass(frozen=True)
-class Problem:
-    """n agents with models in R^p on a weighted graph."""
+@dataclass(frozen=True, repr=False)
+class Problem(Shown):
+    """The learning problem of a run: who has which data, who knows whom, what would be right.
+
+    n agents with models in R^p on a weighted graph.
+    """
 
     #: (n, n) symmetric, nonnegative, empty diagonal, indices sorted.
     W: csr_array
@@ -111,17 +114,34 @@ class Problem:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
 
+    def title(self) -> str:
+        """Its size."""
+        points = f"{int(self.data.sizes.sum()):,} points"
+        graph = f"{self.n:,} agents, {self.W.nnz // 2:,} edges"
+        return f"Problem: {graph}, models in R^{self.p}, {self.loss.kind} loss, {points}"
+
+    def table(self) -> pd.DataFrame:
+        """One row an agent."""
+        return pd.DataFrame(
+            {
+                "agent": self.names,
+                "points": self.data.sizes,
+                "confidence": self.confidence,
+                "degree": self.D,
+            }
+        )
+
     def read_only(self) -> Problem:
         """The same for those who only look: its arrays can't be changed, and are not copied."""
         W = copy(self.W)
         W.data, W.indices, W.indptr = map(read_only, (W.data, W.indices, W.indptr))
         arrays = ("confidence", "solitary", "targets", "vectors")
-        shown: dict[str, Any] = {name: _shown(getattr(self, name)) for name in arrays}
+        shown: dict[str, Any] = {name: _locked(getattr(self, name)) for name in arrays}
         test = None if self.test is None else self.test.read_only()
         same = replace(self, W=W, data=self.data.read_only(), test=test, **shown)
         vars(same)["D"] = read_only(self.D)  # where cached_property keeps it
         return same
 
 
-def _shown(array: NDArray[Any] | None) -> NDArray[Any] | None:
+def _locked(array: NDArray[Any] | None) -> NDArray[Any] | None:
     return None if array is None else read_only(array)

@@ -19,7 +19,6 @@ from simulator.figures.style import BLUE, STYLE
 from simulator.report.parts import find
 from simulator.runs.plugins import Given
 from simulator.runs.result import Result
-from simulator.runs.results import open_result
 from simulator.store.whole_files import replacing_file
 
 #: Frames, milliseconds between them and at the end, and colours of a palette.
@@ -35,7 +34,7 @@ def write_animation(folder: Path, out: Path | None = None, *, plugins: Given = N
     source = find(folder)
     if not source.is_run:
         raise SimulatorError(f"{folder}: must be a run's result, but is a sweep")
-    result = open_result(source.folder, plugins)
+    result = Result.load(source.folder, plugins=plugins)
     if result.kept is None or len(result.kept.samples) < 2:
         raise SimulatorError(
             f"{folder}: the models were not recorded over time; run with record: {{models: true}}"

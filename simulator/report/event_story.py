@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from agents.rule import SOLVE_THEN_ANSWER, TELL
+from agents.machinery.code_cache import is_ours
+from agents.protocols import protocol_of
 from simulator.engines.event_rows import (
     DELIVER,
     DROP,
@@ -142,6 +143,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
     problem, rule = result.problem, result.scenario.algorithm.rule
     assert result.events_file is not None
     assert rule is not None
+    protocol = protocol_of(rule, result.scenario.algorithm.protocol)
     counts = {kind: np.zeros(problem.n, dtype=np.int64) for kind in COUNTED}
     knowledge, messages, delays = Knowledge(problem), Messages(window), Histogram()
     sent = np.zeros(result.summary["communications"])  # when each message was sent
@@ -155,7 +157,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
         arrived = batch[batch["kind"] == DELIVER]
         delays.add(arrived["time"].to_numpy() - sent[arrived["message"]])
         messages.take(batch)
-        told = _told(batch, sent, rule.protocol)
+        told = _told(batch, sent, protocol.versioned)
         # A sample is taken after all events up to and including its instant.
         while done < len(times) and len(batch) and times[done] < batch["time"].iloc[-1]:
             before = told["time"] <= times[done]
@@ -171,7 +173,7 @@ def tell(result: Result, times: Floats, window: float) -> Story:
     return Story(happened, delays, known, ages, messages)
 
 
-def _told(batch: pd.DataFrame, sent: Floats, protocol: str) -> pd.DataFrame:
+def _told(batch: pd.DataFrame, sent: Floats, solves_first: bool) -> pd.DataFrame:
     """The rows at which an agent learns something of ``peer``, and when that was sent.
 
     What is handled and not stale is known; but who solves before it answers takes in a request
@@ -179,7 +181,7 @@ def _told(batch: pd.DataFrame, sent: Floats, protocol: str) -> pd.DataFrame:
     """
     kind, what = batch["kind"], batch["what"]
     heard = (kind == HANDLE) & (kind.shift(-1) != STALE)
-    if protocol == SOLVE_THEN_ANSWER:
+    if solves_first:
         answered = (kind == SEND) & (what == WHAT.index("reply"))
         asked = pd.Series(sent[batch["answers"][answered]], batch.index[answered])
         batch = batch.assign(sent_at=asked.reindex(batch.index).fillna(batch["sent_at"]))
@@ -273,17 +275,22 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
 
         r = λ_j π_j^i (1 − q) + λ_i π_i^j (1 − q)²,
 
-    so the age is exponential plus a delay, and ``end`` where nothing was heard yet.  Rounds, where
-    nobody chooses when to speak, have no such law, nor has a network whose agents come and go.
+    so the age is exponential plus a delay, and ``end`` where nothing was heard yet; r has the first
+    term alone where nobody answers.  Rounds, where nobody chooses when to speak, have no such law,
+    nor have regular clocks, peers in turn, plugins' protocols, and networks whose agents come and
+    go.
     """
     scenario = setup.scenario
     lives = scenario.availability is not None or scenario.network.partitions
-    if scenario.algorithm.mode != "async" or lives:
+    in_order = scenario.clock.ticks == "regular" or setup.peers == "turn"
+    if scenario.algorithm.mode != "async" or lives or in_order or not is_ours(setup.protocol):
         return None
     kept = 1 - _loss(scenario)
     chosen = setup.rates[setup.owners] * _chances(setup)
-    if setup.rule.protocol == TELL:
+    if setup.peers == "all":
         rates = setup.rates[setup.neighbour] * kept
+    elif setup.protocol.tells_all:
+        rates = chosen[setup.back] * kept
     else:
         rates = chosen[setup.back] * kept + chosen * kept**2
     rng = np.random.default_rng(1)
@@ -298,7 +305,7 @@ def age_law(setup: Setup, end: float) -> Histogram | None:
 def _chances(setup: Setup) -> Floats:
     """π_i^j of each directed edge."""
     weights: Any = np.ones(len(setup.neighbour))
-    if setup.scenario.clock.peers == "weighted":
+    if setup.peers == "weighted":
         weights = setup.problem.W.data
     return weights / np.bincount(setup.owners, weights)[setup.owners]
 

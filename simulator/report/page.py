@@ -14,7 +14,7 @@ from simulator.report.parts import Html, Item, fill, find, safe, static, to_json
 from simulator.report.run_page import run_item
 from simulator.report.sweep_page import sweep_item
 from simulator.runs.plugins import Given
-from simulator.runs.results import open_result
+from simulator.runs.result import Result
 from simulator.shipped import install
 from simulator.store.whole_files import replacing_file
 
@@ -55,7 +55,7 @@ def write_page(
     for number, source in enumerate(sources):
         key = f"p{number}"
         if source.is_run:
-            result = open_result(source.folder, plugins)
+            result = Result.load(source.folder, plugins=plugins)
             made.append(run_item(source, result, key=key, share=runs, window=window))
         else:
             made.append(sweep_item(source, key=key, page=place, share=len(sources)))

@@ -144,6 +144,7 @@ def label_of(name: str) -> str:
     if name in METRICS:
         return METRICS[name].label.replace("\n", " ")
     units = {"time_to_target": "time to target (s)", "simulated_time": "simulated time (s)"}
+    units |= {"round_mean": "rounds finished, mean over agents"}
     return units.get(name, name.replace("_", " "))
 
 

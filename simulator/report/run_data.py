@@ -36,7 +36,7 @@ MOST_SAMPLES = 4_000
 #: Columns of a trace that are no metrics.
 _COUNTS = {
     *("time", "communications", "delivered", "dropped", "in_flight", "bytes"),
-    *("stale", "skipped", "missed", "round"),
+    *("stale", "skipped", "missed", "late", "round_least", "round_most"),
 }
 
 

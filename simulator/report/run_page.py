@@ -7,7 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from agents.protocols import protocol_of
 from simulator.figures.agent_layout import Layout, arrange
+from simulator.figures.style import shown_value
 from simulator.report.event_story import Messages, tell
 from simulator.report.parts import (
     MAIN,
@@ -36,7 +38,7 @@ from simulator.report.run_data import (
 from simulator.runs.result import Result
 from simulator.scenario.files import scenario_values
 from simulator.scenario.laws import Constant
-from simulator.scenario.network import RateDrop
+from simulator.scenario.network import RateDrop, Rounds
 from simulator.scenario.schema import Scenario
 
 #: Numbers of a colouring, and links, at most: more make a page slow.
@@ -150,19 +152,42 @@ def _who(result: Result) -> str:
     )
 
 
+def _waiting(rounds: Rounds) -> str:
+    """For what agents wait."""
+    if rounds.barrier == "all":
+        return " with a barrier"
+    if rounds.slack:
+        most = count(rounds.slack, "round")
+        return f" of its own for each agent, whose neighbours may be {most} behind"
+    words = "all its neighbours" if rounds.share == 1 else f"{rounds.enough} of its neighbours"
+    end = "" if rounds.deadline is None else f", or {seconds(rounds.deadline)},"
+    return f" of its own for each agent, which waits for {words}{end}"
+
+
+#: Whom an agent contacts.
+_PEERS = {
+    "uniform": "a neighbour",
+    "weighted": "a neighbour chosen by weight",
+    "turn": "the next neighbour",
+    "all": "all neighbours",
+}
+
+
 def _how(scenario: Scenario) -> str:
     algorithm = scenario.algorithm
     name = _ALGORITHMS.get(algorithm.kind, algorithm.kind.replace("_", " "))
     if algorithm.rule is None:
         return f"The algorithm is {name}: nobody sends anything."
     if algorithm.mode == "sync":
-        return f"The algorithm is {name}, in synchronous rounds with a barrier."
+        return f"The algorithm is {name}, in synchronous rounds{_waiting(scenario.rounds)}."
     rate = law_words(scenario.clock.rate, "")
     times = {"1": "once"}.get(rate, f"{rate} times")
-    peers = " chosen by weight" if scenario.clock.peers == "weighted" else ""
+    when = "at random" if scenario.clock.ticks == "poisson" else "regularly"
+    protocol = protocol_of(algorithm.rule, algorithm.protocol)
+    tells = "tells" if protocol.tells_all else "contacts"
     return (
         f"The algorithm is {name}, by asynchronous gossip: each agent wakes up {times} a "
-        f"second, at random, and contacts a neighbour{peers}."
+        f"second, {when}, and {tells} {_PEERS[scenario.peers]}."
     )
 
 
@@ -244,7 +269,7 @@ def _settings(scenario: Scenario) -> list[tuple[str, str]]:
     """Every key of the scenario and its value, dotted."""
     dotted = pd.json_normalize(scenario_values(scenario)).iloc[0].to_dict()
     return [
-        (str(key), f"{value:g}" if isinstance(value, float) else str(value))
+        (str(key), shown_value(value))
         for key, value in dotted.items()
         if value is not None and key not in ("name", "description")
     ]

@@ -28,17 +28,16 @@ from simulator.report.parts import (
     thinned,
     typed,
 )
-from simulator.sweeps.comparison import Comparison, costs_text, speedup_text
-from simulator.sweeps.frontier import Frontier
+from simulator.sweeps.comparison import costs_text, speedup_text
 from simulator.sweeps.request import tabled
-from simulator.sweeps.stored import load_sweep
-from simulator.sweeps.sweep import Sweep
+from simulator.sweeps.sweep import Comparison, Frontier, Sweep, load_sweep
 
 #: The tables that there may be, and what each is.
 _TABLES = {
     "speedup": "Ratios, one row a combination",
     "at_equal": "At equal budgets, one row a side and metric",
     "frontier": "The frontiers, one row a value",
+    "equal_messages": "Times at equal messages, one row a budget and side",
     "summary": "Means over seeds, one row a combination",
     "tuning": "What was tried on held-out seeds",
     "pairs": "Pairs, one row each",
@@ -156,7 +155,7 @@ def _measures(frames: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
     summary = frames["summary"]
     named = [name for name in map(str, summary) if f"{name}_low" in summary]
     named = [name for name in named if summary[name].notna().any()]
-    costs = ("time_to_target", "communications_to_target")
+    costs = ("time_to_target", "communications_to_target", "bytes_to_target")
     found = [("summary", name, label_of(name)) for name in by_importance(named, costs)]
     if "speedup" in frames:
         found = [("speedup", name, text) for name, text in _RATIOS.items()] + found

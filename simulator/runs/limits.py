@@ -7,15 +7,16 @@ merely takes hours is the user's to wait for, or to interrupt.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.rule import TELL
 from simulator.engines.setup import Setup
 from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.problem.problem import Floats
+from simulator.scenario.laws import Law
 from simulator.scenario.network import OnOff
 from simulator.scenario.schema import Scenario
 from simulator.scenario.stopping import MOST_SAMPLES
@@ -95,30 +96,56 @@ def expected_events(setup: Setup) -> dict[str, float]:
     return {"ticks": ticks, "messages": messages, "switches": switches, "samples": samples}
 
 
+class _Times(NamedTuple):
+    """A law's times with the factors of those whom it concerns."""
+
+    #: The mean time of the quickest, and of all; what hardly any time of the slowest exceeds.
+    least: float
+    mean: float
+    rare: float
+
+
+def _times(law: Law[Any], *factors: tuple[Floats | None, Lasting | None]) -> _Times:
+    """Factors are fixed, or drawn anew now and then, or both."""
+    least = mean = law.mean_value
+    rare = law.rare_value
+    for fixed, lasting in factors:
+        each = np.ones(1) if fixed is None else fixed
+        anew = 1.0 if lasting is None else lasting.law.mean_value
+        least, mean = least * anew * float(each.min()), mean * anew * float(each.mean())
+        rare *= float(each.max()) * (1.0 if lasting is None else lasting.law.rare_value)
+    return _Times(least, mean, rare)
+
+
+def _computing(setup: Setup) -> _Times:
+    factors = setup.compute_factors, setup.lasting_computing
+    return _times(setup.scenario.compute.time.drawn, factors)
+
+
 # --- gossip ---------------------------------------------------------------------------------------
 def _sent_a_second(setup: Setup) -> float:
     """At every tick a request and a reply, or a message to every neighbour; at most one a solve."""
-    sent = np.diff(setup.first) if setup.rule.protocol == TELL else np.full(len(setup.rates), 2)
-    computing = (
-        _least(setup.compute_factors, setup.lasting_computing)
-        * setup.scenario.compute.time.mean_value
-    )
-    rate = float(setup.rates @ sent)
+    answers = 1 if setup.protocol.tells_all else 2
+    sent = np.diff(setup.first) if setup.peers == "all" else np.full(len(setup.rates), answers)
+    rate, computing = float(setup.rates @ sent), _computing(setup).least
     return min(rate, float(sent.sum()) / computing) if computing > 0 else rate
 
 
 def _messages_under_way(setup: Setup) -> float:
-    """How many messages of gossip are on their way at a time."""
-    stop, network = setup.scenario.stop, setup.scenario.network
-    if setup.scenario.algorithm.mode == "sync":
-        return 0.0
-    rate = _sent_a_second(setup)
-    sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
-    under_way = (
-        rate
-        * network.latency.mean_value
-        * float(_factors(setup.latency_factors, setup.lasting_latency).mean())
+    """How many messages are on their way at a time, beside one a link in rounds."""
+    stop, network, deadline = (
+        setup.scenario.stop,
+        setup.scenario.network,
+        setup.scenario.rounds.deadline,
     )
+    if setup.scenario.algorithm.mode == "async":
+        rate = _sent_a_second(setup)
+    elif deadline is None:
+        return 0.0
+    else:
+        rate = len(setup.neighbour) / deadline
+    sent = min(rate * (stop.time or math.inf), stop.communications or math.inf)
+    under_way = rate * _times(network.latency, (setup.latency_factors, setup.lasting_latency)).mean
     if network.bandwidth is not None:  # an uplink that is given more than it can pass on keeps it
         capacity = len(setup.rates) * network.bandwidth / setup.message_bytes
         under_way += max(0.0, 1 - capacity / rate) * sent
@@ -128,9 +155,9 @@ def _messages_under_way(setup: Setup) -> float:
 # --- rounds ---------------------------------------------------------------------------------------
 def _sent_a_second_in_rounds(setup: Setup) -> float:
     """As if the mean latency were every message's, and nobody sent again what is only slow."""
-    network, computing = setup.scenario.network, setup.scenario.compute.time.mean_value
-    least = _least(setup.latency_factors, setup.lasting_latency) * network.latency.mean_value
-    least += _least(setup.compute_factors, setup.lasting_computing) * computing
+    network = setup.scenario.network
+    least = _times(network.latency, (setup.latency_factors, setup.lasting_latency)).least
+    least += _computing(setup).least
     least += setup.message_bytes / network.bandwidth if network.bandwidth else 0.0
     lost = network.drop.extremes[1]
     return len(setup.neighbour) / (1 - lost) / least if least > 0 and lost < 1 else 0.0
@@ -140,14 +167,18 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
     """At least one round, and as many attempts of it as are lost, or late, in the best of times."""
     network, stop, links = setup.scenario.network, setup.scenario.stop, len(setup.neighbour)
     least, most = network.drop.extremes
+    agents = setup.latency_factors, setup.lasting_latency
+    latency = _times(network.latency.drawn, agents, (setup.link_factors, setup.lasting_links))
     time = stop.time or math.inf
-    slow = network.latency.drawn.mean_value
-    slow *= _least(setup.latency_factors, setup.lasting_latency) * _least(
-        setup.link_factors, setup.lasting_links
-    )
-    attempts = max(1.0, min(1 / (1 - least), time / network.timer), min(slow, time) / network.timer)
+    attempts = 1.0
+    if not setup.loose:  # else, what nobody waits for any more is not sent again
+        late = min(latency.least, time) / network.timer
+        attempts = max(1.0, min(1 / (1 - least), time / network.timer), late)
     sent = links * attempts
-    length = _longest_round(setup)
+    # What a round hardly ever exceeds: all its parts at their rare values, nothing lost.
+    length = latency.rare + _computing(setup).rare
+    if network.bandwidth is not None:  # agents send one message after another
+        length += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
     if most == 1:
         length = math.inf
     elif most > 0:  # repeats of the unluckiest: the sum over k of min(1, links·most^k) at most
@@ -155,30 +186,3 @@ def _least_messages_in_rounds(setup: Setup, seconds: float) -> float:
         length += network.timer * min(unlucky, links * most / (1 - most))
     rounds = seconds / length if length > 0 else math.inf
     return max(sent, min(rounds * sent, stop.communications or math.inf))
-
-
-def _longest_round(setup: Setup) -> float:
-    """What a round hardly ever exceeds: all its parts at their rare values, nothing lost."""
-    network, computing = setup.scenario.network, setup.scenario.compute.time
-    longest = network.latency.drawn.rare_value * _most(setup.latency_factors, setup.lasting_latency)
-    longest *= _most(setup.link_factors, setup.lasting_links)
-    longest += computing.drawn.rare_value * _most(setup.compute_factors, setup.lasting_computing)
-    if network.bandwidth is not None:  # agents send one message after another
-        longest += int(np.diff(setup.first).max()) * setup.message_bytes / network.bandwidth
-    return longest
-
-
-def _factors(fixed: Floats | None, lasting: Lasting | None) -> Floats:
-    """Factors; of those that are drawn anew, the mean over time."""
-    mean = 1.0 if lasting is None else lasting.law.mean_value
-    return np.full(1, mean) if fixed is None else fixed * mean
-
-
-def _least(fixed: Floats | None, lasting: Lasting | None) -> float:
-    return float(_factors(fixed, lasting).min())
-
-
-def _most(fixed: Floats | None, lasting: Lasting | None) -> float:
-    """The greatest; of those that are drawn anew, what they hardly exceed."""
-    rare = 1.0 if lasting is None else lasting.law.rare_value
-    return rare * float(_factors(fixed, None).max())

@@ -13,7 +13,7 @@ import inspect
 import math
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,9 @@ from agents.losses.loss import Loss
 from agents.machinery import code_cache, discovery
 from agents.machinery.code_errors import RAISED, frames_in, place_of, told
 from agents.parameters import TradeOff
-from agents.rule import AVERAGE, PROTOCOLS, TELL, Array, Rule
+from agents.protocol import Protocol
+from agents.protocols import PROTOCOLS, protocol_of, protocols_of
+from agents.rule import Array, Rule
 from agents.rules import RULES
 from simulator.errors import SimulatorError
 from simulator.problem.graphs import GRAPHS
@@ -46,6 +48,7 @@ BUILT_IN = Kinds(
     losses=tuple(LOSSES.values()),
     laws=tuple(LAWS.values()),
     metrics=tuple(METRICS.values()),
+    protocols=tuple(PROTOCOLS.values()),
 )
 #: How a plugin may be given: a file, a module (or its name), or a class.
 Reference = str | Path | ModuleType | type
@@ -272,83 +275,98 @@ _STARTS = (*Rule.starts, "mp", "private")
 def _check_declared(thing: type, place: str) -> None:
     """Raise SimulatorError for what a class says of itself and can't be; ``place`` names it."""
     if issubclass(thing, Rule):
-        _check_words(thing, place)
-        _check_rule(thing, place)
-        _check_names(thing, place)
-        for name, array in thing.arrays.items():
-            _check_array(array, f"{place}.{name}")
+        _check_protocols(thing, place)
+    if issubclass(thing, Protocol):
+        _check_protocol(thing, place)
+    for fault in _faults(thing):
+        raise SimulatorError(f"{place}{fault}")
+
+
+def _faults(thing: type) -> Iterator[str]:
+    """What is wrong, as it follows the name of the class."""
+    if issubclass(thing, Rule):
+        yield from _rule_faults(thing)
     if issubclass(thing, Loss):
-        _check_loss(thing, place)
+        bound: Any = thing.curvature
+        known = bound is None or isinstance(bound, property)
+        if not known and not (isinstance(bound, int | float) and 0 <= bound < math.inf):
+            what = "it must be a finite number from 0, or None where the loss has kinks"
+            yield f".curvature is {bound!r}; {what}"
     if issubclass(thing, Task) and not (hasattr(thing, "loss") or "loss" in thing.model_fields):
-        what = "must have a loss, as a key or for all: loss: ClassVar = Quadratic()"
-        raise SimulatorError(f"{place} {what}")
+        yield " must have a loss, as a key or for all: loss: ClassVar = Quadratic()"
 
 
-def _check_words(rule: type[Rule], place: str) -> None:
-    """What is chosen of a few words: one, or some of them."""
+def _rule_faults(rule: type[Rule]) -> Iterator[str]:
+    from agents.running import RESERVED  # Numba, which only those who bring code need this early
+
+    def fault(name: str, what: str) -> str:
+        return f".{name} is {getattr(rule, name)!r}; {what}"
+
     objectives = (None, *OBJECTIVES, "consensus")
-    for name, allowed in (("protocol", PROTOCOLS), ("objective", objectives)):
-        if getattr(rule, name) not in allowed:
-            raise _not_allowed(f"{place}.{name}", getattr(rule, name), allowed)
+    if rule.objective not in objectives:
+        yield fault("objective", f"allowed: {', '.join(map(repr, objectives))}")
     for name, allowed in (("modes", Rule.modes), ("starts", _STARTS)):
         words: Any = getattr(rule, name)
         if not (isinstance(words, tuple) and words and all(word in allowed for word in words)):
-            raise _not_allowed(f"{place}.{name}", words, allowed, "a tuple of some of ")
-
-
-def _not_allowed(place: str, got: Any, allowed: Iterable[Any], how: str = "") -> SimulatorError:
-    return SimulatorError(f"{place} is {got!r}; allowed: {how}{', '.join(map(repr, allowed))}")
-
-
-def _check_rule(rule: type[Rule], place: str) -> None:
+            yield fault(name, f"allowed: a tuple of some of {', '.join(map(repr, allowed))}")
     missing = [name for name in ("absorb", "solve") if getattr(rule, name) is getattr(Rule, name)]
     if missing:
-        raise SimulatorError(f"{place} must implement {', '.join(missing)}")
-    if rule.protocol == AVERAGE and "sync" in rule.modes:
-        what = f"{AVERAGE!r} has no rounds; modes must be ('async',)"
-        raise SimulatorError(f"{place}.modes is {rule.modes!r}; the protocol {what}")
+        yield f" must implement {', '.join(missing)}"
+    protocol = protocol_of(rule)
+    if protocol.rounds is None and "sync" in rule.modes:
+        what = f"the protocol {protocol.kind!r} has no rounds; modes must be ('async',)"
+        yield fault("modes", what)
     if rule.objective in OBJECTIVES and not issubclass(rule.Parameters, TradeOff):
-        what = "the class Parameters must derive from TradeOff or Collaborative"
-        raise SimulatorError(f"{place}.objective is {rule.objective!r}; {what}")
-    if not (isinstance(rule.vectors, int) and rule.vectors >= 1):
-        raise SimulatorError(f"{place}.vectors is {rule.vectors!r}; it must be a number from 1")
-    if rule.vectors > 1 and rule.tell is Rule.tell:
-        raise SimulatorError(
-            f"{place}: a message of {rule.vectors} vectors needs a tell of its own"
-        )
-    if rule.vectors > 1 and rule.protocol == TELL:
-        others = tuple(protocol for protocol in PROTOCOLS if protocol != TELL)
-        what = f"{rule.protocol!r}, which takes messages of one vector, not of {rule.vectors}"
-        raise SimulatorError(f"{place}.protocol is {what}; allowed: {', '.join(map(repr, others))}")
-
-
-def _check_array(array: Array, place: str) -> None:
-    for axis in array.shape:
-        if not (axis == "p" or (isinstance(axis, int) and axis >= 1)):
-            raise SimulatorError(f"{place} has the shape {axis!r}; allowed: 'p' or a number from 1")
-    if array.dtype not in (int, float):
-        raise SimulatorError(f"{place} has the dtype {array.dtype!r}; allowed: float, int")
-
-
-def _check_names(rule: type[Rule], place: str) -> None:
-    """The names of arrays and parameters: they share ``s`` with what every rule has."""
-    from agents.running import RESERVED  # Numba, which only those who bring code need this early
-
+        yield fault("objective", "the class Parameters must derive from TradeOff or Collaborative")
+    for name, least in (("vectors", 1), ("extras", 0)):
+        number = getattr(rule, name)
+        if not (isinstance(number, int) and number >= least):
+            yield fault(name, f"it must be a number from {least}")
+    if not rule.tells_models() and rule.tell is Rule.tell:
+        what = f"{rule.vectors} vectors and {rule.extras} extras"
+        yield f": a message of {what} needs a tell of its own"
+    if rule.stateful and (rule.modes != ("async",) or rule.same_for_all):
+        yield fault("stateful", "then modes must be ('async',) and same_for_all False")
+    # Arrays and parameters share ``s`` with what every rule has.
+    parameters = rule.Parameters.model_fields
     keys = {*Algorithm.model_fields, *RESERVED} - {*TradeOff.model_fields}
-    for what, names in (("array", rule.arrays), ("parameter", rule.Parameters.model_fields)):
-        taken = [name for name in names if name in keys]
-        if taken:
-            raise SimulatorError(f"{place}: the name of the {what} {taken[0]!r} is taken")
-    both = [name for name in rule.arrays if name in rule.Parameters.model_fields]
-    if both:
-        raise SimulatorError(f"{place}: {both[0]!r} is both an array and a parameter")
+    for what, names in (("array", rule.arrays), ("parameter", parameters)):
+        for name in keys.intersection(names):
+            yield f": the name of the {what} {name!r} is taken"
+    for name in parameters.keys() & rule.arrays.keys():
+        yield f": {name!r} is both an array and a parameter"
+    yield from _array_faults(rule.arrays)
 
 
-def _check_loss(loss: type[Loss], place: str) -> None:
-    bound: Any = loss.curvature
-    if bound is None or isinstance(bound, property):
+def _array_faults(arrays: Mapping[str, Array]) -> Iterator[str]:
+    for name, array in arrays.items():
+        for axis in array.shape:
+            if not (axis == "p" or (isinstance(axis, int) and axis >= 1)):
+                yield f".{name} has the shape {axis!r}; allowed: 'p' or a number from 1"
+        if array.dtype not in (int, float):
+            yield f".{name} has the dtype {array.dtype!r}; allowed: float, int"
+
+
+def _check_protocols(rule: type[Rule], place: str) -> None:
+    """The protocols that a rule names: kinds of ours, or classes of anybody's."""
+    named: Any = rule.protocols
+    if not (isinstance(named, tuple) and named):
+        raise SimulatorError(f"{place}.protocols is {named!r}; it must be a tuple of some")
+    for each in named:
+        if isinstance(each, type) and issubclass(each, Protocol):
+            _check_protocol(each, f"{place}: {each.__name__}")
+        elif each not in PROTOCOLS:
+            allowed = f"{', '.join(map(repr, PROTOCOLS))}, or a class of Protocol"
+            raise SimulatorError(f"{place}.protocol is {each!r}; allowed: {allowed}")
+    if len(protocols_of(rule)) < len(named):
+        raise SimulatorError(f"{place}.protocols: two of them have the same kind")
+
+
+def _check_protocol(protocol: type[Protocol], place: str) -> None:
+    if code_cache.is_ours(protocol):
         return
-    if isinstance(bound, int | float) and 0 <= bound < math.inf:
-        return
-    what = "it must be a finite number from 0, or None where the loss has kinks"
-    raise SimulatorError(f"{place}.curvature is {bound!r}; {what}")
+    from simulator.runs.plugin_protocols import check_protocol  # Numba, which few need
+
+    check_protocol(protocol, place)
+    for fault in _array_faults(protocol.arrays):
+        raise SimulatorError(f"{place}{fault}")

@@ -1,345 +1,89 @@
-"""One run: build the problem, advance the engine from sample to sample, measure, sum up."""
+"""One run: what Python calls for it."""
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
-from threadpoolctl import ThreadpoolController
+import pandas as pd
 
-from agents.machinery.compiling import JIT
-from agents.running import changed_by
-from simulator.engines.event_rows import Sink
-from simulator.engines.reference.simpy_engine import SimpyEngine
-from simulator.engines.setup import Setup, prepare
-from simulator.engines.watch import Watch
-from simulator.errors import DivergenceError, ScenarioError, SimulatorError
-from simulator.problem.build import build_problem
-from simulator.problem.problem import Floats, Problem
-from simulator.runs.limits import check_run, too_many_samples
+from simulator.errors import SimulatorError
+from simulator.problem import build
+from simulator.problem.problem import Problem
 from simulator.runs.plugins import Given
-from simulator.runs.result import COUNTS, Result, Row, finish
-from simulator.runs.scenarios import load_scenario
-from simulator.scenario.kinds import blaming
+from simulator.runs.progress import Wanted, run_progress
+from simulator.runs.result import Result, load_result, results_table, save_result
+from simulator.runs.scenarios import ScenarioLike, load_scenario, path_of
+from simulator.runs.simulation import Stopwatch, simulate
+from simulator.runs.tasks import Run, unfinished
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import MOST_SAMPLES, percentage
-from simulator.scenario.tables import listing
 from simulator.seeds import Streams
-from simulator.shipped import install
-from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
-from simulator.theory.metrics import Followed, Target, View
-from simulator.theory.objectives import consensus_model
-
-if TYPE_CHECKING:
-    from simulator.engines.compiled.compiled_engine import CompiledEngine
-
-
-import time
-from typing import Any, Self
-
-from numba.core import event as _event
-
-Engine: TypeAlias = "SimpyEngine | CompiledEngine"
-#: Called after each sample with the row and the share of the run that is done, 0 … 1.
-Progress = Callable[[Row, float], None]
+from simulator.store.store import Store
 
 
 def run(
-    scenario: Scenario | str | os.PathLike[str],
+    scenario: ScenarioLike,
+    overrides: Mapping[str, Any] | None = None,
     *,
     plugins: Given = None,
-    progress: Progress | None = None,
+    out: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    progress: Wanted = True,
 ) -> Result:
-    """Run a scenario, or a scenario file with its plugins, and return the result; writes nothing.
+    """Run a scenario: a file, a dictionary of the same keys, or one that was loaded before.
 
-    >>> from simulator import load_scenario, run
-    >>> result = run(load_scenario("scenarios/moons.yaml"))     # doctest: +SKIP
-    >>> result.trace[["time", "l2_error"]].tail(1)              # doctest: +SKIP
+    Without ``out`` nothing is written.  With it the result is kept below that folder, as the
+    command line does, and one that is there is read instead of computed, unless ``force``.
+    ``progress`` is shown on a terminal and in a notebook; False silences it, and a function is
+    called with a ``Progress`` after each sample.
+
+    >>> from simulator import run
+    >>> tiny = {"task": {"kind": "mean_estimation", "agents": 20}, "stop": {"time": 5}}
+    >>> result = run(tiny, {"network.drop": 0.1}, progress=False)
+    >>> result.trace["l2_error"].iloc[-1] < result.trace["l2_error"].iloc[0]
+    True
     """
-    if not isinstance(scenario, Scenario):
-        scenario = load_scenario(scenario, plugins=plugins)
-    elif plugins is not None:
-        raise SimulatorError("plugins belong to a file: give them to load_scenario")
-    # The number of BLAS threads changes the last bits of sums; results must not depend on cores.
-    # Overflow shows in the models, which every update checks, so NumPy need not warn of it.
-    with _blas().limit(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        try:
-            with blaming(scenario.plugins):
-                return _run(scenario, progress)
-        except DivergenceError as error:
-            assert scenario.algorithm.rule is not None
-            raise DivergenceError(f"{error}; {changed_by(scenario.algorithm.rule)}") from error
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The linear algebra's threads; to find its libraries takes longer than a small run."""
-    return ThreadpoolController()
-
-
-def _run(scenario: Scenario, progress: Progress | None) -> Result:
-    if scenario.record.events:
-        require_pyarrow()
-    _require_accountant(scenario)
-    rule = scenario.algorithm.rule
-    streams = Streams(scenario.seed, scenario.problem_seed)
-    problem = build_problem(scenario, streams)
-    metrics = View(scenario, problem)
-    consensus = consensus_models(scenario, problem)
-    if rule is not None and problem.W.nnz == 0:
-        metrics.notes += ("the graph has no links, so nobody sends anything",)
-    if rule is None or problem.W.nnz == 0:
-        alone = consensus if scenario.algorithm.kind == "consensus" else problem.solitary
-        return _silent_run(scenario, problem, metrics, consensus, alone)
-
-    setup = prepare(scenario, problem, streams, rule)
-    check_run(setup)
-    target = _target(scenario, metrics, setup.models)
-    watch = None
-    metric = None if target is None else metrics.metric(target.metric)
-    if target is not None and isinstance(metric, Followed):
-        reference = metric.reference(metrics)
-        assert reference is not None
-        watch = Watch(target, reference, setup.models)
-    keeper = Keeper() if scenario.record.models else None
-    with _recording(scenario) as (events, sink):
-        engine = start_engine(setup, watch, sink)
-        rows = _advance(scenario, engine, metrics, target, watch, keeper, progress)
-        engine.flush()
-    engine.check()
-    if engine.is_stuck:
-        absent = [problem.names[i] for i in engine.absent()]
-        who = f"{listing(absent)} did not come back" if absent else "nobody can go on"
-        metrics.notes += (f"the last round could not end: agent {who}",)
-    reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
-    return finish(
-        scenario,
-        problem,
-        metrics,
-        consensus,
-        rows,
-        engine.models,
-        target=target,
-        reached=reached,
-        exhausted=engine.exhausted,
-        columns=engine.rule.columns(),
-        events=events,
-        keeper=keeper,
-    )
-
-
-def _require_accountant(scenario: Scenario) -> None:
-    """Raise unless what the agents of a private run spend can be known here."""
-    privacy = getattr(scenario.algorithm, "privacy", None)
-    if privacy is not None and privacy.is_exact and find_spec("dp_accounting") is None:
-        raise SimulatorError(
-            "algorithm.privacy.accountant: exact needs dp-accounting, which is not installed: "
-            f"{install('privacy')}"
+    as_it_is = isinstance(scenario, Scenario) and not overrides and plugins is None
+    loaded = scenario if as_it_is else load_scenario(scenario, overrides, plugins=plugins)
+    assert isinstance(loaded, Scenario)
+    kept = None if out is None else Run(loaded, Store(path_of("out", out)), reads=None)
+    if kept is not None and not force and not unfinished([kept]):
+        return load_result(kept.store, loaded, kept.place)
+    if kept is not None:
+        kept.store.check_writable()
+    with run_progress(loaded.name, progress) as show, Stopwatch() as watch:
+        result = simulate(loaded, progress=show)
+    if kept is not None:
+        save_result(
+            kept.store,
+            result,
+            full_hash=kept.full_hash,
+            wall_time=watch.seconds,
+            draw=Result.draw,
+            force=force,
         )
+    return result
 
 
-@contextmanager
-def _recording(scenario: Scenario) -> Iterator[tuple[EventsFile | None, Sink | None]]:
-    """A file for what happens, and what writes to it, if that is asked for."""
-    if not scenario.record.events:
-        yield None, None
-        return
-    file = EventsFile()
-    writer = EventsWriter(file.path)
-    try:
-        yield file, writer
-    finally:
-        writer.close()
+def build_problem(
+    scenario: ScenarioLike,
+    overrides: Mapping[str, Any] | None = None,
+    *,
+    plugins: Given = None,
+) -> Problem:
+    """The learning problem of a scenario, without running it."""
+    loaded = load_scenario(scenario, overrides, plugins=plugins)
+    return build.build_problem(loaded, Streams(loaded.seed, loaded.problem_seed))
 
 
-def _silent_run(
-    scenario: Scenario, problem: Problem, metrics: View, consensus: Floats, models: Floats
-) -> Result:
-    """A run in which nobody sends: one sample, which meets the target or never does."""
-    target = _target(scenario, metrics, models)
-    counts = dict.fromkeys(COUNTS, 0)
-    rows: list[Row] = [{"time": 0.0, **counts, **metrics.measure(models), "staleness": 0.0}]
-    reached = _reached_at_sample(rows, target)
-    keeper = Keeper() if scenario.record.models else None
-    if keeper is not None:
-        keeper.add(models)
-    with _recording(scenario) as (events, _):
-        pass
-    return finish(
-        scenario,
-        problem,
-        metrics,
-        consensus,
-        rows,
-        models,
-        target=target,
-        reached=reached,
-        events=events,
-        keeper=keeper,
-    )
+def results(out: str | os.PathLike[str] = "results") -> pd.DataFrame:
+    """What is stored below a folder: one row a run, a sweep or a comparison, newest first.
 
-
-def start_engine(setup: Setup, watch: Watch | None, events: Sink | None = None) -> Engine:
-    """The engine that the scenario asks for, before its first event; ``events`` gets what happens.
-
-    At the end it must be flushed.
+    ``Result.load(folder)`` reads a run again, ``Sweep.load``, ``Comparison.load`` and
+    ``Frontier.load`` the others.
     """
-    if setup.scenario.engine == "simpy":
-        return SimpyEngine(setup, watch, events)
-    if not JIT:
-        raise SimulatorError(
-            "engine: compiled is not possible with NUMBA_DISABLE_JIT=1, under which nothing is "
-            "compiled; use engine: simpy, or unset the variable"
-        )
-    from simulator.engines.compiled.compiled_engine import CompiledEngine
-
-    return CompiledEngine(setup, watch, events)
-
-
-def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
-    """The baseline of equation 2: one global model for all, (n, p)."""
-    ridge = getattr(scenario.task, "ridge", 0.0)
-    return np.tile(consensus_model(problem, ridge), (problem.n, 1))
-
-
-def _advance(
-    scenario: Scenario,
-    engine: Engine,
-    metrics: View,
-    target: Target | None,
-    watch: Watch | None,
-    keeper: Keeper | None,
-    progress: Progress | None,
-) -> list[Row]:
-    """Sample 0 before any event, sample k at k·every, and the end once.
-
-    Where ``record.samples`` says how many, the interval is doubled, and every other sample
-    forgotten, whenever there are twice as many.
-    """
-    every, every_communications = scenario.sampling
-    most = 2 * scenario.record.samples if scenario.record.samples is not None else None
-    rows: list[Row] = []
-    k = 0
-
-    def take_sample() -> None:
-        rows.append(sample(engine, metrics))
-        if keeper is not None:
-            keeper.add(engine.models)
-
-    take_sample()
-    if (watch is not None and watch.reached) or _met(target, rows[0]):
-        engine.stop()
-    while not engine.finished:
-        if len(rows) > MOST_SAMPLES:
-            raise too_many_samples(scenario, f"more than {MOST_SAMPLES:,}")
-        if every is not None:
-            k += 1
-            engine.advance(time=k * every, communications=None)
-        else:
-            # An event or a round may pass several multiples: the next one is ahead.
-            k = int(rows[-1]["communications"]) // every_communications + 1
-            engine.advance(time=None, communications=k * every_communications)
-        take_sample()
-        if watch is None and _met(target, rows[-1]):
-            engine.stop()
-        if most is not None and len(rows) > most and not engine.finished:
-            del rows[1::2]
-            k //= 2
-            if keeper is not None:
-                keeper.halve()
-            every = None if every is None else 2 * every
-            every_communications *= 2
-        if progress is not None:
-            progress(rows[-1], _share_done(scenario, rows[-1]))
-    return rows
-
-
-def sample(engine: Engine, metrics: View) -> Row:
-    """One row of trace.csv."""
-    staleness = engine.now - float(engine.sent_at.mean())
-    return {
-        "time": engine.now,
-        **engine.counters(),
-        **metrics.measure(engine.models),
-        "staleness": staleness,
-    }
-
-
-def _share_done(scenario: Scenario, row: Row) -> float:
-    time, communications = scenario.stop.time, scenario.stop.communications
-    shares = [row["time"] / time] if time is not None else []
-    shares += [row["communications"] / communications] if communications is not None else []
-    return min(1.0, max(shares))
-
-
-def _target(scenario: Scenario, metrics: View, first: Floats) -> Target | None:
-    """What the run is to reach; a percentage is one of the first models' value, as in sample 0."""
-    stop = scenario.stop
-    if stop.metric is None:
-        return None
-    if stop.metric not in metrics.available():
-        allowed = ", ".join(metrics.available())
-        raise ScenarioError(
-            f"stop.metric: {stop.metric} cannot be measured in this scenario; allowed: {allowed}"
-        )
-    if stop.above is not None:
-        return Target(stop.metric, stop.above, stop.above, above=True)
-    assert stop.below is not None
-    if isinstance(stop.below, float):
-        return Target(stop.metric, stop.below, stop.below)
-    start, share = metrics.measure(first)[stop.metric], percentage(stop.below)
-    if not math.isfinite(start):
-        raise ScenarioError(f"stop.below: {stop.metric} is not a finite number at the start")
-    return Target(stop.metric, share * start, stop.below)
-
-
-def _met(target: Target | None, row: Row) -> bool:
-    """Is the target met at this sample?  Staleness is 0 at the start, which means nothing."""
-    if target is None or (target.metric == "staleness" and row["communications"] == 0):
-        return False
-    return target.met_by(row[target.metric])
-
-
-def _reached_at_sample(rows: list[Row], target: Target | None) -> tuple[float, int] | None:
-    met = [row for row in rows if _met(target, row)]
-    return (met[0]["time"], int(met[0]["communications"])) if met else None
-
-
-event: Any = _event  # untyped
-#: Numba holds this lock while it compiles, and while it reads compiled code from its cache.
-_COMPILING = "numba:compiler_lock"
-
-
-class Stopwatch(event.Listener):
-    """A context manager: ``seconds`` without compiling, and ``compiling``."""
-
-    def __init__(self) -> None:
-        self.seconds = self.compiling = 0.0
-        self._depth, self._began, self._started = 0, 0.0, 0.0
-
-    def __enter__(self) -> Self:
-        event.register(_COMPILING, self)
-        self._started = time.perf_counter()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        event.unregister(_COMPILING, self)
-        self.seconds = time.perf_counter() - self._started - self.compiling
-
-    def on_start(self, _: Any) -> None:
-        """The lock is taken; it may be taken again by who holds it."""
-        if self._depth == 0:
-            self._began = time.perf_counter()
-        self._depth += 1
-
-    def on_end(self, _: Any) -> None:
-        """It is given back."""
-        self._depth -= 1
-        if self._depth == 0:
-            self.compiling += time.perf_counter() - self._began
+    root = path_of("out", out)
+    if root.exists() and not root.is_dir():
+        raise SimulatorError(f"out: {root} is not a folder")
+    return results_table(root)

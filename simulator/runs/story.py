@@ -1,7 +1,11 @@
-"""What a recorded run tells of one agent, one link, or all: read from the store, in pieces."""
+"""What a recorded run tells of one agent, one link, or all: read from the store, in pieces.
+
+And as a trace that Perfetto (ui.perfetto.dev) and Chrome open.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,16 +14,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from simulator.engines.event_rows import KINDS
 from simulator.errors import SimulatorError
 from simulator.problem.problem import Floats
+from simulator.scenario.tables import listing
 from simulator.store.recording import COLUMNS, EventsFile, batches
 from simulator.store.store import Store, Stored
-
-#: Rows about the receiver's end of a message.
-_ARRIVED = ("deliver", "miss", "handle", "stale")
+from simulator.store.whole_files import replacing_file
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Recorded:
     def __init__(self, folder: Path):
         self.folder = folder
         store = Store(folder.parent)
-        store.scenario_file(folder)  # what is wrong, at once: loading would wait for what may come
+        store.scenario_file(folder)  # events are told of agents that it has made
         self.stored: Stored = store.load(folder)
         if self.stored.events is None:
             raise SimulatorError(
@@ -61,8 +63,9 @@ class Recorded:
             return self.names.index(name)
         if name.isdecimal() and int(name) < len(self.names):
             return int(name)
-        few = ", ".join(self.names[:5]) + (", …" if len(self.names) > 5 else "")
-        raise SimulatorError(f"{self.folder}: no agent {name!r}; its agents are {few}")
+        raise SimulatorError(
+            f"{self.folder}: no agent {name!r}; its agents are {listing(self.names)}"
+        )
 
     def pieces(self, window: Window) -> Iterator[pd.DataFrame]:
         """The events in a window, some at a time."""
@@ -139,6 +142,16 @@ class Recorded:
         return pd.DataFrame(rows, columns=["from", "until", "moved", "messages"])
 
 
+#: What is counted with a neighbour: kinds of events, and whether the row is the agent's own.
+_COUNTED = {
+    "sent": [("send", True)],
+    "lost": [("drop", True), ("miss", False)],
+    "came": [("deliver", True)],
+    "lost_to_it": [("drop", False), ("miss", True)],
+    "stale": [("stale", True)],
+}
+
+
 def contacts(events: pd.DataFrame, agent: int, end: float) -> pd.DataFrame:
     """One row a neighbour: what went there, what came from there, how late, how old at the end."""
     messages = events[events["message"] >= 0]
@@ -148,24 +161,18 @@ def contacts(events: pd.DataFrame, agent: int, end: float) -> pd.DataFrame:
     rows = []
     for peer in np.unique(other).tolist():
         here = other == peer
+        counted = {
+            name: sum(
+                int((here & (own == its_own) & (kind == each)).sum()) for each, its_own in parts
+            )
+            for name, parts in _COUNTED.items()
+        }
         came = messages[here & own & (kind == "deliver")]
         handled = messages[here & own & (kind == "handle")]
-        rows.append(
-            {
-                "peer": peer,
-                "sent": int((here & own & (kind == "send")).sum()),
-                "lost": int((here & own & (kind == "drop")).sum())
-                + int((here & ~own & (kind == "miss")).sum()),
-                "came": len(came),
-                "lost_to_it": int((here & ~own & (kind == "drop")).sum())
-                + int((here & own & (kind == "miss")).sum()),
-                "stale": int((here & own & (kind == "stale")).sum()),
-                "delay": float((came["time"] - came["sent_at"]).median()) if len(came) else np.nan,
-                "age": end - float(handled["sent_at"].max()) if len(handled) else np.nan,
-            }
-        )
-    names = ["peer", "sent", "lost", "came", "lost_to_it", "stale", "delay", "age"]
-    return pd.DataFrame(rows, columns=names)
+        delay = float((came["time"] - came["sent_at"]).median()) if len(came) else np.nan
+        age = end - float(handled["sent_at"].max()) if len(handled) else np.nan
+        rows.append({"peer": peer, **counted, "delay": delay, "age": age})
+    return pd.DataFrame(rows, columns=["peer", *_COUNTED, "delay", "age"])
 
 
 def fates(events: pd.DataFrame) -> pd.DataFrame:
@@ -198,11 +205,118 @@ def off_time(events: pd.DataFrame, agent: int, end: float) -> tuple[int, float]:
     offs = switches.loc[switches["what"] == "off", "time"].to_numpy()
     ons = switches.loc[switches["what"] == "on", "time"].to_numpy()
     ons = np.append(ons, [end] * max(0, len(offs) - len(ons)))
-    return len(offs), float(np.sum(_paired(offs, ons)))
+    # A window may begin with a return.
+    return len(offs), float(np.sum(ons[len(ons) - len(offs) :] - offs))
 
 
-def _paired(offs: NDArray[Any], ons: NDArray[Any]) -> Floats:
-    """Lengths of absences; a window may begin with a return."""
-    ons = ons[len(ons) - len(offs) :]
-    lengths: Floats = ons - offs
-    return lengths
+# --- as a trace -----------------------------------------------------------------------------------
+# A track an agent; a slice for what it sends, receives and computes, and while it is off; an arrow
+# from every send to its delivery.  Every arrow that begins has an end, or its message a drop or a
+# miss: what is under way at the end of the run, or of the window, ends there.
+
+#: Microseconds that a thing without length takes up, to be seen and to hold an arrow's end.
+_INSTANT = 1.0
+_PROCESS = 1
+
+
+class _Tracks:
+    """Turns events, in their order, into those of a trace."""
+
+    def __init__(self, names: list[str]):
+        self._names = names
+        #: Since when each agent may be computing, or is off; whom each message under way is for.
+        self._since: dict[int, float] = {}
+        self._off: dict[int, float] = {}
+        self._under_way: dict[int, int] = {}
+
+    def head(self) -> Iterator[dict[str, Any]]:
+        """What the tracks are called, and their order."""
+        for agent, name in enumerate(self._names):
+            place = {"ph": "M", "pid": _PROCESS, "tid": agent + 1}
+            yield {**place, "name": "thread_name", "args": {"name": f"agent {name}"}}
+            yield {**place, "name": "thread_sort_index", "args": {"sort_index": agent}}
+
+    def of(self, row: Any) -> Iterator[dict[str, Any]]:
+        """What an event adds."""
+        kind, time, agent, number = row.kind, row.time, row.agent, row.message
+        if kind in ("tick", "handle"):
+            self._since[agent] = time
+        if kind in ("tick", "skip"):
+            yield _point(kind, time, agent)
+        elif kind == "send":
+            self._under_way[number] = row.peer
+            yield _slice(f"{row.what} to {self._names[row.peer]}", time, agent, number)
+            yield _arrow("s", time, agent, number)
+        elif kind in ("drop", "miss"):
+            self._under_way.pop(number, None)
+            yield _point(kind, time, agent, number)
+        elif kind == "deliver":
+            yield _slice(f"{row.what} from {self._names[row.peer]}", time, agent, number)
+            if self._under_way.pop(number, None) is not None:
+                yield _arrow("f", time, agent, number)
+        elif kind == "stale":
+            yield _point(kind, time, agent, number)
+        elif kind == "solve":
+            begin = self._since.get(agent, time)
+            yield _slice("solve", begin, agent, until=time)
+        elif kind == "switch" and row.what == "off":
+            self._off[agent] = time
+        elif kind == "switch":
+            yield _slice("off", self._off.pop(agent, time), agent, until=time)
+        elif kind == "round":
+            yield _point("round over", time, agent) | ({"s": "g"} if agent < 0 else {})
+
+    def tail(self, end: float) -> Iterator[dict[str, Any]]:
+        """What is not finished at the end."""
+        for agent, since in self._off.items():
+            yield _slice("off", since, agent, until=end)
+        for number, receiver in self._under_way.items():
+            yield _slice("still under way", end, receiver, number)
+            yield _arrow("f", end, receiver, number)
+
+
+def _slice(
+    name: str, time: float, agent: int, message: int | None = None, until: float = 0.0
+) -> dict[str, Any]:
+    length = max(_INSTANT, (until - time) * 1e6)
+    return _entry("X", name, time, agent, dur=length, args=_about(message))
+
+
+def _point(name: str, time: float, agent: int, message: int | None = None) -> dict[str, Any]:
+    return _entry("i", name, time, agent, s="t", args=_about(message))
+
+
+def _arrow(end: str, time: float, agent: int, number: int) -> dict[str, Any]:
+    binding = {"bp": "e"} if end == "f" else {}
+    return _entry(end, "message", time, agent, cat="message", id=number, **binding)
+
+
+def _entry(phase: str, name: str, time: float, agent: int, **more: Any) -> dict[str, Any]:
+    place = {"ph": phase, "pid": _PROCESS, "tid": agent + 1, "ts": time * 1e6}
+    return {**place, "name": name, **more}
+
+
+def _about(message: int | None) -> dict[str, int]:
+    return {} if message is None else {"message": message}
+
+
+def write_timeline(recorded: Recorded, path: Path, window: Window) -> int:
+    """Write the trace of a window; how many messages are in it."""
+    sent = 0
+    with replacing_file(path) as draft, draft.open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit": "ms", "traceEvents": [')
+        for number, entry in enumerate(_entries(recorded, window)):
+            text = json.dumps(entry, ensure_ascii=False, allow_nan=False)
+            file.write(f",\n{text}" if number else f"\n{text}")
+            sent += entry["ph"] == "s"
+        file.write("\n]}\n")
+    return sent
+
+
+def _entries(recorded: Recorded, window: Window) -> Iterator[dict[str, Any]]:
+    tracks = _Tracks(recorded.names)
+    yield from tracks.head()
+    for piece in recorded.pieces(window):
+        for row in piece.astype({"kind": object, "what": object}).itertuples(index=False):
+            yield from tracks.of(row)
+    yield from tracks.tail(min(window.end, recorded.end))

@@ -8,7 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, cast
 from pydantic import Discriminator, Field, Tag, create_model, model_validator
 
 from agents.parameters import Positive, Share, Strict, report
-from agents.rule import SOLVE_THEN_ANSWER, Rule
+from agents.protocols import protocol_of, protocols_of
+from agents.rule import Rule
 from simulator.scenario.kinds import one_of
 
 
@@ -44,6 +45,12 @@ def _start(rule: type[Rule]) -> Any:
     return Annotated[Annotated[plain, Tag("name")] | blocks, Discriminator(_start_tag)]
 
 
+def _protocols(rule: type[Rule]) -> Any:
+    """The protocols that a rule can follow."""
+    words: Any = Literal.__getitem__(tuple(protocols_of(rule)))
+    return words | None
+
+
 # --- what each kind has ---------------------------------------------------------------------------
 class Algorithm(Strict):
     """What the agents compute.
@@ -54,6 +61,7 @@ class Algorithm(Strict):
     kind: str
     rule: ClassVar[type[Rule] | None] = None
     mode: Any = "async"
+    protocol: str | None = None
     start: Any = "own"
 
     @property
@@ -66,6 +74,7 @@ class Baseline(Algorithm):
     """Models computed centrally: nobody sends, and time, network and clock play no part."""
 
     mode: ClassVar[Literal["async"]] = "async"  # type: ignore[misc]
+    protocol: ClassVar[None] = None  # type: ignore[misc]
     start: ClassVar[Literal["own"]] = "own"  # type: ignore[misc]
 
 
@@ -85,28 +94,39 @@ class Exchanges(Algorithm):
     """What every rule has whose agents talk to one another."""
 
     mode: Literal["async", "sync"] = "async"
-    """async: gossip; sync: rounds with a global barrier."""
+    """async: gossip; sync: rounds, whose barrier ``rounds`` describes."""
+
+    @model_validator(mode="after")
+    def _protocol_fits(self) -> Self:
+        if self.mode == "sync" and self.protocol is not None:
+            report(
+                [("protocol", "rounds have none of gossip's protocols; use null with mode: sync")]
+            )
+        return self
 
     @model_validator(mode="after")
     def _start_fits(self) -> Self:
         rule = type(self).rule
         if rule is None or self.start != "hello":
             return self
-        if self.mode == "sync" and rule.protocol == SOLVE_THEN_ANSWER:
+        rounds = protocol_of(rule).rounds
+        if self.mode == "sync" and rounds is not None and rounds.solves_first:
             what = f"{self.kind} says no hello before synchronous rounds; use own or known"
             report([("start", what)])
-        if rule.introduce is None and rule.vectors > 1:
+        if rule.introduce is None and not rule.tells_models():
             report([("start", f"{self.kind} has no introduce, and can't take a hello; use own")])
         return self
 
 
 _START = "What is known before the first contact, see docs/design.md."
+_PROTOCOL = "Who sends what to whom in gossip; null is the first that the rule names."
 
 
 def _block_of(rule: type[Rule]) -> type[Algorithm]:
     """The block ``algorithm`` of a rule: its own parameters, mode and start."""
     fields: dict[str, Any] = {
         "kind": (Literal[rule.kind], rule.kind),
+        "protocol": (_protocols(rule), Field(default=None, description=_PROTOCOL)),
         "start": (_start(rule), Field(default="own", description=_START)),
     }
     if rule.modes != Rule.modes:

@@ -6,11 +6,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from agents.machinery.code_errors import failed
+from agents.protocols import protocol_of, protocols_of
 from simulator.errors import ScenarioError
 from simulator.scenario.algorithm import Baseline
+from simulator.scenario.geography import BySite
 from simulator.scenario.kinds import Graph, Metric, Problems, Task, family_of, kind_of
 from simulator.scenario.network import Traced
-from simulator.scenario.places import BySite
 from simulator.scenario.stopping import MOST_SAMPLES
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def problems_of(scenario: Scenario) -> Problems:
         *[(f"graph.{key}", what) for key, what in _of(scenario.graph, scenario.task)],
         *[(f"task.{key}", what) for key, what in _of(scenario.task)],
         *_rule_problems(scenario),
+        *_clock_problems(scenario),
         *_stop_problems(scenario),
         *_round_problems(scenario),
         *_place_problems(scenario),
@@ -65,6 +67,20 @@ def _rule_problems(scenario: Scenario) -> Problems:
     return [("algorithm.kind", what)]
 
 
+def _clock_problems(scenario: Scenario) -> Problems:
+    """Protocols whose ticks are about one neighbour."""
+    rule, algorithm = scenario.algorithm.rule, scenario.algorithm
+    if scenario.clock.peers != "all" or rule is None or algorithm.mode == "sync":
+        return []
+    protocol = protocol_of(rule, algorithm.protocol)
+    if protocol.tells_all:
+        return []
+    what = f"{protocol.kind!r} contacts one neighbour; use uniform, weighted or turn"
+    tells = [kind for kind, known in protocols_of(rule).items() if known.tells_all]
+    instead = f", or algorithm.protocol: {tells[0]}" if tells else ""
+    return [("clock.peers", f"the protocol {what}{instead}")]
+
+
 def _stop_problems(scenario: Scenario) -> Problems:
     """Metrics that cannot be measured on the task, or mean nothing where nobody sends."""
     stop, algorithm = scenario.stop, scenario.algorithm
@@ -91,9 +107,10 @@ def _round_problems(scenario: Scenario) -> Problems:
     network, algorithm = scenario.network, scenario.algorithm
     if algorithm.mode != "sync":
         return []
-    problems = []
+    problems = _wait_problems(scenario)
     least, most = network.drop.extremes
-    if least == 1:
+    ends = scenario.rounds.deadline is not None
+    if least == 1 and not ends:
         what = "every message is lost, so a synchronous round never ends; must be less than 1"
         problems.append(("network.drop", what))
     parts = (network.latency.rare_value, scenario.compute.time.rare_value)
@@ -109,10 +126,28 @@ def _round_problems(scenario: Scenario) -> Problems:
         "partitions needs a time": network.partitions,
     }
     for needed, given in losing.items():
-        if given and math.isinf(network.timer):
+        if given and math.isinf(network.timer) and not ends:
             what = f"what is lost must be sent again, or a round never ends: {needed}"
             problems.append(("network.retransmit_after", what))
     return problems
+
+
+def _wait_problems(scenario: Scenario) -> Problems:
+    """Rules that can't do without what a way of waiting leaves out."""
+    rule, rounds = scenario.algorithm.rule, scenario.rounds
+    assert rule is not None
+    given = [key for key in ("slack", "enough", "deadline") if getattr(rounds, key)]
+    exact = protocol_of(rule).rounds
+    if exact is not None and exact.solves_first:
+        what = f"{rule.kind} needs both ends of one round; it has barrier: neighbours alone"
+        return [(f"rounds.{key}", what) for key in given]
+    if rounds.slack and rule.once_a_round:
+        what = f"{rule.kind} takes each message in once, in its round, and has no slack"
+        return [("rounds.slack", what)]
+    if rounds.slack and scenario.compute.time.rare_value == 0:
+        what = "without computing time so many rounds happen at once; give compute.time"
+        return [("rounds.slack", what)]
+    return []
 
 
 def _place_problems(scenario: Scenario) -> Problems:

@@ -23,6 +23,7 @@ from simulator.errors import ScenarioError
 from simulator.scenario.kinds import blaming
 from simulator.scenario.laws import Constant
 from simulator.scenario.mistakes import Mistake, dotted, mistakes, shown
+from simulator.scenario.network import Rounds
 from simulator.scenario.overrides import apply_overrides, plain
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import KeyPath, Position, YamlText, plain_value, read_yaml
@@ -249,14 +250,16 @@ def effective(scenario: Scenario) -> Scenario:
     gossip sends nothing again.  A law of clock rates stays, because drawing from it moves the
     factors of agents and links that are drawn after it.
     """
-    clock, network = scenario.clock, scenario.network
+    clock, network, rounds = scenario.clock, scenario.network, scenario.rounds
     if scenario.algorithm.mode == "async":
+        clock = clock.model_copy(update={"peers": scenario.peers})
         timer = type(network).model_fields["retransmit_after"].default
         network = network.model_copy(update={"retransmit_after": timer})
+        rounds = Rounds()
     elif isinstance(clock.rate, Constant):
         rate = clock.rate.model_copy(update={"value": 1.0})
-        clock = clock.model_copy(update={"rate": rate, "peers": "uniform"})
-    return scenario.model_copy(update={"clock": clock, "network": network})
+        clock = clock.model_copy(update={"rate": rate, "ticks": "poisson", "peers": None})
+    return scenario.model_copy(update={"clock": clock, "network": network, "rounds": rounds})
 
 
 def _tree(scenario: Scenario, file: Callable[[Path], str]) -> dict[str, Any]:

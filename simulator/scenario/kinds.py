@@ -21,6 +21,7 @@ from agents.losses.loss import Loss
 from agents.machinery import discovery
 from agents.machinery.code_errors import RAISED, CodeError, frames_in, place_of, told
 from agents.parameters import Strict
+from agents.protocol import Protocol
 from agents.rule import Rule
 from simulator.errors import SimulatorError
 from simulator.scenario.laws import Law
@@ -41,11 +42,6 @@ class Task(Strict):
     @property
     def count(self) -> int | None:
         """The number of agents, where it is known before the data are."""
-        return None
-
-    @property
-    def numbers(self) -> int | None:
-        """The dimension of a model, where it is known before the data are."""
         return None
 
     @property
@@ -171,6 +167,7 @@ class Kinds:
     losses: tuple[type[Loss], ...] = ()
     laws: tuple[type[Law[Any]], ...] = ()
     metrics: tuple[type[Metric], ...] = ()
+    protocols: tuple[type[Protocol], ...] = ()
 
     def __add__(self, other: Self) -> Kinds:
         return Kinds(*((*getattr(self, f.name), *getattr(other, f.name)) for f in fields(self)))
@@ -184,6 +181,7 @@ BASES: dict[str, type] = {
     "losses": Loss,
     "laws": Law,
     "metrics": Metric,
+    "protocols": Protocol,
 }
 
 

@@ -14,16 +14,22 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from agents.machinery.code_errors import failed
 from agents.parameters import MOST, Strict, report, sane
 from simulator.errors import ScenarioError
 from simulator.scenario.quantities import InputFile
-from simulator.scenario.tables import held_by, numbers, parsed, read_cells, without_comments
+from simulator.scenario.tables import (
+    Floats,
+    Ints,
+    held_by,
+    numbers,
+    parsed,
+    read_cells,
+    without_comments,
+)
 
-Floats = NDArray[np.float64]
 Q = TypeVar("Q")
 _RARE = 1e-9
 
@@ -339,7 +345,7 @@ class Empirical(Law[Q]):
         return float(self.values().max())
 
 
-def pick(uniform: Floats, count: int) -> NDArray[np.int64]:
+def pick(uniform: Floats, count: int) -> Ints:
     """Indices in 0 … count − 1 from numbers in [0, 1); u·count may round up to count."""
     return np.minimum((uniform * count).astype(np.int64), count - 1)
 

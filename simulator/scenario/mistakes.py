@@ -275,6 +275,7 @@ def _expected(schema: Any) -> str:
 
 
 def _one_of(words: list[str]) -> str:
+    words = [repr(word) if ", " in word else word for word in words]
     if len(words) == 1:
         return words[0]
     return f"{', '.join(words[:-1])} or {words[-1]}"

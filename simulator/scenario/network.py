@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -18,19 +19,29 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, create_model, m
 from agents.parameters import MOST_INDEX, Probability, Strict, report
 from simulator.errors import ScenarioError
 from simulator.scenario.laws import Law
-from simulator.scenario.quantities import BytesPerSecond, InputFile, PositiveSeconds, Seconds
+from simulator.scenario.quantities import (
+    BytesPerSecond,
+    InputFile,
+    Percentage,
+    PositiveSeconds,
+    Seconds,
+)
 from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
 
 
 # Modes and kinds are compared on one scenario: hence keys of time and network that play no part
 # in a mode (the clock in rounds, retransmit_after in gossip) or for a baseline are allowed there.
 class Clock(Strict):
-    """Poisson clocks, and whom an agent that wakes up contacts; no part in synchronous rounds."""
+    """When an agent wakes up, and whom it then contacts; no part in synchronous rounds."""
 
     rate: Law[Any]
     """Ticks a second of each agent."""
-    peers: Literal["uniform", "weighted"] = "uniform"
-    """Neighbours are chosen with equal chances, or in proportion to the weights."""
+    ticks: Literal["poisson", "regular"] = "poisson"
+    """At the instants of a Poisson process; or every 1/rate, from a random one of the first."""
+    peers: Literal["uniform", "weighted", "turn", "all"] | None = None
+    """Neighbours are chosen with equal chances, in proportion to the weights, or in turn from a
+    random first; in the protocol tell, and there by default, it is all of them.  Otherwise null is
+    uniform."""
 
 
 class GilbertElliott(Strict):
@@ -170,6 +181,41 @@ class Network(Strict):
     def timer(self) -> float:
         """``retransmit_after`` as a number: infinite for never."""
         return math.inf if self.retransmit_after == "never" else self.retransmit_after
+
+
+class Rounds(Strict):
+    """For whom an agent waits in synchronous rounds, and how long; no part in gossip."""
+
+    barrier: Literal["all", "neighbours"] = "all"
+    """Nobody begins a round before everybody has finished the one before; or everybody waits for
+    the messages of its own neighbours only."""
+    slack: Annotated[int, Field(ge=0, le=100)] = 0
+    """By how many rounds a neighbour's newest message may be behind."""
+    enough: Percentage | None = None
+    """An agent goes on when so many of its neighbours' messages have come, rounded up."""
+    deadline: PositiveSeconds | None = None
+    """It goes on when it has waited so long since its last message left."""
+
+    @property
+    def share(self) -> Fraction:
+        """For which share of its neighbours an agent waits."""
+        return Fraction((self.enough or "100%").removesuffix("%")) / 100
+
+    @property
+    def loose(self) -> bool:
+        """May an agent go on without its neighbours' messages of its very round?"""
+        return self.slack > 0 or self.share < 1 or self.deadline is not None
+
+    @model_validator(mode="after")
+    def _one_wait(self) -> Self:
+        given = [key for key in ("enough", "deadline") if getattr(self, key) is not None]
+        keys = [*(["slack"] if self.slack else []), *given]
+        if self.barrier == "all":
+            what = "a barrier for all waits for everything; it needs barrier: neighbours"
+            report([(key, what) for key in keys])
+        elif self.slack and given:
+            report([(given[0], "does not go with slack; give one of the two")])
+        return self
 
 
 class Compute(Strict):

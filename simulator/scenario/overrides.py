@@ -41,27 +41,26 @@ def parse_override(text: str) -> tuple[str, list[Any]]:
     ('network.latency', [{'kind': 'pareto', 'mean': '80 ms', 'shape': 2.5}])
     """
     key, equals, values = text.partition("=")
-    key = key.strip()
-    place = f"--set {shown(text)[1:-1]}"
-    if not equals or not key:
-        raise ScenarioError(f"{place}: expected KEY=VALUE, like network.drop=0.2")
-    if not values.strip():
-        raise ScenarioError(f"{place}: the value is missing; write null for none, '' for no text")
-    if values.rstrip().endswith(","):
-        raise ScenarioError(f"{place}: the value after the last comma is missing")
-    read = read_yaml(f"[{values}\n]")  # the line break ends a comment, if there is one
-    if read.faults or not isinstance(read.value, list):
-        message = read.faults[0].message if read.faults else "not valid YAML"
-        raise ScenarioError(f"{place}: {message}")
-    if not read.value:
-        raise ScenarioError(f"{place}: the value is missing")
     try:
-        found = with_ranges(read.value)
+        if not (key.strip() and equals):
+            raise ValueError("expected KEY=VALUE, like network.drop=0.2")
+        return key.strip(), _values(values)
     except ValueError as error:
-        raise ScenarioError(f"{place}: {error}") from None
+        raise ScenarioError(f"--set {shown(text)[1:-1]}: {error}") from None
+
+
+def _values(text: str) -> list[Any]:
+    if text.rstrip().endswith(","):
+        raise ValueError("the value after the last comma is missing")
+    read = read_yaml(f"[{text}\n]")  # the line break ends a comment, if there is one
+    if read.faults or not isinstance(read.value, list):
+        raise ValueError(read.faults[0].message if read.faults else "not valid YAML")
+    if not read.value:
+        raise ValueError("the value is missing; write null for none, '' for no text")
+    found = with_ranges(read.value)
     for value in repeated(found):
-        raise ScenarioError(f"{place}: the value {shown(value)} is given twice")
-    return key, found
+        raise ValueError(f"the value {shown(value)} is given twice")
+    return found
 
 
 #: Values of a range; more are a slip.

@@ -17,12 +17,21 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, create_model, model_validator
 
 from agents.parameters import Positive, Strict, report
+from agents.protocols import protocol_of
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
 from simulator.scenario.consistency import problems_of
+from simulator.scenario.geography import ByDistance, BySite, Column, Sites
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
 from simulator.scenario.laws import Constant, Empirical, Law
-from simulator.scenario.network import Clock, Compute, Network, OnOff, Partition, Traced
-from simulator.scenario.places import ByDistance, BySite, Column, Sites
+from simulator.scenario.network import (
+    Clock,
+    Compute,
+    Network,
+    OnOff,
+    Partition,
+    Rounds,
+    Traced,
+)
 from simulator.scenario.quantities import PositiveSeconds, Seconds
 from simulator.scenario.stopping import (
     DEFAULT_SAMPLES,
@@ -58,6 +67,8 @@ class Scenario(Strict):
     algorithm: Algorithm
     clock: Clock
     network: Network
+    rounds: Rounds = Rounds()
+    """For whom agents wait in synchronous rounds."""
     compute: Compute
     availability: OnOff | Traced | None = None
     sites: Sites | None = None
@@ -70,6 +81,13 @@ class Scenario(Strict):
         """The keys that ``algorithm`` has where it is of this kind."""
         known = cls.algorithms.get(kind) if isinstance(kind, str) else None
         return frozenset() if known is None else frozenset(known.model_fields)
+
+    @property
+    def peers(self) -> str:
+        """``clock.peers``, or what it is by default."""
+        rule, algorithm = self.algorithm.rule, self.algorithm
+        to_all = rule is not None and protocol_of(rule, algorithm.protocol).tells_all
+        return self.clock.peers or ("all" if to_all else "uniform")
 
     @property
     def sampling(self) -> tuple[float | None, int]:

@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, model_validator
 
 from agents.parameters import Count, Strict, report
 from simulator.scenario.kinds import Metric
-from simulator.scenario.quantities import PositiveSeconds
+from simulator.scenario.quantities import Level, PositiveSeconds
 
 #: Samples a run by default; fewer where there are so many agents that measuring takes long.
 DEFAULT_SAMPLES, FEW_SAMPLES, MANY_AGENTS = 200, 20, 50_000
 MOST_SAMPLES = 1_000_000
-_PERCENTAGE = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?\s*%"
-
-
-def read_level(value: Any) -> float | str:
-    """A number, or a percentage in one spelling: ``1.0 %`` is ``1%``.
-
-    A percentage stays text until the run knows what it is a percentage of: the number depends on
-    the machine's arithmetic, and has no place in a scenario's hash.
-    """
-    text = value.strip() if isinstance(value, str) else None
-    if text is not None and re.fullmatch(_PERCENTAGE, text):
-        share = float(text[:-1])
-        if share <= 100:
-            return f"{int(share) if share.is_integer() else share}%"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if math.isfinite(number):
-            return number
-    raise ValueError("must be a number, or a percentage of the start's value from 0% to 100%")
-
-
-def percentage(level: str) -> float:
-    """The share that ``1%`` stands for."""
-    return float(level.removesuffix("%")) / 100
-
-
-Level = Annotated[
-    float | str,
-    PlainValidator(read_level),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "number"},
-                {"type": "string", "pattern": rf"^\s*{_PERCENTAGE}\s*$", "examples": ["1%"]},
-            ]
-        }
-    ),
-]
 
 
 class Stop(Strict):

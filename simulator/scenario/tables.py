@@ -14,16 +14,15 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from pydantic import AfterValidator, TypeAdapter, ValidationError
+from pydantic import AfterValidator
 
 from agents.parameters import MOST
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
-from simulator.scenario.quantities import Seconds
+from simulator.scenario.quantities import in_seconds
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_SECONDS: TypeAdapter[float] = TypeAdapter(Seconds)
 Parsed = TypeVar("Parsed")
 
 
@@ -76,71 +75,53 @@ def without_comments(text: str) -> str:
 
 
 def read_cells(
-    path: Path, text: str, separator: str = ",", header: list[str] | None = None
+    path: Path, text: str, header: list[str] | None = None, *, blanks: bool = False
 ) -> pd.DataFrame:
     """A table of stripped strings without its blank lines; the index is the line number.
 
-    Without ``header`` the first line holds the column names, and all lines have as many cells;
-    with it, cells that a line lacks are "".
+    Cells are parted by commas, or by ``blanks``.  Without ``header`` the first line holds the
+    column names, and all lines have as many cells; with it, cells that a line lacks are "".
     """
-    given, shift = text, 0 if header is None else 1
-    if header is not None:
-        text = (" " if separator == r"\s+" else separator).join(header) + "\n" + text
+    rows: dict[int, list[str]] = {}
+    lines = io.StringIO(text.replace("\t", " ")) if blanks else io.StringIO(text)
+    how: Any = {"delimiter": " " if blanks else ",", "skipinitialspace": True, "strict": True}
+    reader = csv.reader(map(str.strip, lines) if blanks else lines, **how)
     try:
-        cells = pd.read_csv(
-            io.StringIO(text),
-            sep=separator,
-            header=None,
-            dtype=str,
-            keep_default_na=False,
-            skipinitialspace=True,
-            skip_blank_lines=False,
-        )
-    except pd.errors.EmptyDataError:
-        raise ScenarioError(f"{path}: the first line is empty; it must name the columns") from None
-    except pd.errors.ParserError as error:
-        match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        if match is None:
-            raise ScenarioError(f"{path}: malformed CSV: {error}") from None
-        expected, line, found = map(int, match.groups())
-        raise ScenarioError(
-            f"{path}:{line - shift}: {found} cells in a line; at most {expected} are expected"
-        ) from None
-    cells = cells.apply(lambda column: column.str.strip())
-    cells.index += 1 - shift
-    columns = cells.iloc[0].tolist()
-    rows: pd.DataFrame = cells.iloc[1:].set_axis(columns, axis=1)
-    rows = rows[(rows != "").any(axis=1)]
-    if header is None and (rows.iloc[:, -1] == "").any():
-        _require_all_cells(path, given, len(columns))
-    return rows
-
-
-def _require_all_cells(path: Path, text: str, count: int) -> None:
-    """No line ends too early; pandas does not tell an empty cell from one that is not there."""
-    for number, cells in enumerate(csv.reader(io.StringIO(text), skipinitialspace=True), 1):
-        if len(cells) < count and any(cell.strip() for cell in cells):
-            what = f"{len(cells)} cells in a line; {count} are expected"
+        for cells in reader:
+            stripped = [*map(str.strip, cells)]
+            if any(stripped):
+                rows[reader.line_num] = stripped
+    except csv.Error as error:
+        raise ScenarioError(f"{path}: malformed CSV: {error} (line {reader.line_num})") from None
+    if header is None and 1 not in rows:
+        raise ScenarioError(f"{path}: the first line is empty; it must name the columns")
+    columns = rows.pop(1) if header is None else header
+    for number, cells in rows.items():
+        if len(cells) > len(columns) or (header is None and len(cells) < len(columns)):
+            most = "at most " if len(cells) > len(columns) else ""
+            what = f"{len(cells)} cells in a line; {most}{len(columns)} are expected"
             raise ScenarioError(f"{path}:{number}: {what}")
+        cells += [""] * (len(columns) - len(cells))
+    table = np.array([*rows.values()], dtype=object).reshape(len(rows), len(columns))
+    return pd.DataFrame(table, index=[*rows], columns=columns)
 
 
 def numbers(column: pd.Series[Any]) -> Floats:
     """The column as numbers; NaN for what is not one."""
-    values = pd.to_numeric(column, errors="coerce").to_numpy(float, na_value=np.nan).copy()
-    # Older versions of pandas are off by a bit now and then; Python never is.
-    known = np.isfinite(values)
-    values[known] = [float(text) for text in column[known].tolist()]
-    return values
+    cells = column.tolist()
+    try:
+        return np.array([*map(float, cells)], dtype=float)
+    except (TypeError, ValueError):
+        return np.array([_number(cell, float) for cell in cells], dtype=float)
 
 
 def times(cells: Sequence[str], place: Callable[[int], str]) -> Floats:
     """The cells as times in seconds, with units or without; ``place`` names the i-th of them."""
-    values: Floats = np.empty(len(cells))
     try:
-        values[:] = list(map(float, cells))
+        values = np.array([*map(float, cells)], dtype=float)
     except ValueError:
-        known = {text: _seconds(text) for text in set(cells)}
-        values[:] = [known[text] for text in cells]
+        known = {text: _number(text, in_seconds) for text in set(cells)}
+        values = np.array([known[text] for text in cells], dtype=float)
     wrong = np.flatnonzero(~((values >= 0) & np.isfinite(values)))
     if len(wrong):
         what = "is not a time: a number from 0, in seconds or with a unit like '8 h'"
@@ -148,14 +129,10 @@ def times(cells: Sequence[str], place: Callable[[int], str]) -> Floats:
     return values
 
 
-def _seconds(text: str) -> float:
+def _number(cell: Any, read: Callable[[Any], float]) -> float:
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return _SECONDS.validate_python(text)
-    except ValidationError:
+        return read(cell)
+    except (TypeError, ValueError):
         return np.nan
 
 

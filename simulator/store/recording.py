@@ -83,7 +83,11 @@ class EventsWriter:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        self._schema = _schema()
+        self._pa = pa
+        words = pa.dictionary(pa.int8(), pa.string())
+        types = {"time": pa.float64(), "sent_at": pa.float64(), "agent": pa.int32()}
+        types |= {"peer": pa.int32(), "kind": words, "what": words}
+        self._schema = pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
         self._words = {name: pa.array(words) for name, words in _WORDS.items()}
         self._writer = pq.ParquetWriter(
             path,
@@ -99,32 +103,19 @@ class EventsWriter:
 
     def __call__(self, rows: Rows) -> None:
         """Write so many rows, as one group."""
-        import pyarrow as pa
-
         if len(rows):
             columns = [self._column(name, np.ascontiguousarray(rows[name])) for name in COLUMNS]
-            self._writer.write_batch(pa.record_batch(columns, schema=self._schema))
+            self._writer.write_batch(self._pa.record_batch(columns, schema=self._schema))
 
     def _column(self, name: str, values: Any) -> Any:
-        import pyarrow as pa
-
         if name not in _WORDS:
-            return pa.array(values)
-        numbers = pa.array(values, mask=values < 0)
-        return pa.DictionaryArray.from_arrays(numbers, self._words[name], safe=False)
+            return self._pa.array(values)
+        numbers = self._pa.array(values, mask=values < 0)
+        return self._pa.DictionaryArray.from_arrays(numbers, self._words[name], safe=False)
 
     def close(self) -> None:
         """The file is whole now."""
         self._writer.close()
-
-
-def _schema() -> Any:
-    import pyarrow as pa
-
-    words = pa.dictionary(pa.int8(), pa.string())
-    types = {"time": pa.float64(), "sent_at": pa.float64(), "agent": pa.int32()}
-    types |= {"peer": pa.int32(), "kind": words, "what": words}
-    return pa.schema([(name, types.get(name, pa.int64())) for name in COLUMNS])
 
 
 def batches(

@@ -37,7 +37,6 @@ from simulator.store.whole_files import (
     describe,
     drafting,
     hash_of,
-    patiently,
     reading,
     replacing,
     sha256_of,
@@ -137,12 +136,6 @@ class Store:
             return folder
         with replacing(folder) as draft:
             copies = write_inputs(scenario, draft)
-            hashes = {path: sha256_of(draft / name) for path, name in copies.items()}
-            if _digest(scenario, hashes) != full_hash:
-                names = ", ".join(str(path) for path in copies)
-                raise StoreError(
-                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
-                )
             stored.trace.to_csv(draft / TRACE, index=False, lineterminator="\n")
             stored.agents.to_csv(draft / AGENTS, index=False, lineterminator="\n")
             np.savez(draft / MODELS, allow_pickle=False, **stored.arrays)
@@ -152,13 +145,20 @@ class Store:
             if stored.events is not None:
                 shutil.copyfile(stored.events.path, draft / EVENTS)
             files = describe(draft)
-            figures = _drawn(draft, draw)
+            hashes = {path: files[name]["sha256"] for path, name in copies.items()}
+            if digest(scenario, hashes) != full_hash:
+                names = ", ".join(str(path) for path in copies)
+                raise StoreError(
+                    f"{folder}: not stored: the scenario's files changed during the run: {names}"
+                )
+            figures, plugins = _drawn(draft, draw), scenario.plugins
             manifest = {
                 "schema_version": SCHEMA_VERSION,
                 "results_version": RESULTS_VERSION,
                 "hash": full_hash,
                 "seed": scenario.seed,
-                "plugins": _described(scenario),
+                "plugins": plugins
+                and {"references": list(plugins.references), "sha256": plugins.sha256},
                 "wall_time": wall_time,
                 "software": software(),
                 "summary": stored.summary,
@@ -194,42 +194,34 @@ class Store:
 
     def manifest(self, folder: Path) -> dict[str, Any]:
         """The manifest of a complete result."""
-        return patiently(lambda: read_manifest(folder))
+        return read_manifest(folder)
 
     def trace(self, folder: Path) -> pd.DataFrame:
         """The samples, every number exactly as it was written, whatever the version of pandas."""
-        return patiently(
-            lambda: read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
-        )
+        return _read_table(folder, read_manifest(folder), TRACE, dtype=str).astype("float64")
 
     def arrays(self, folder: Path) -> dict[str, Floats]:
         """The models of all agents."""
-        return patiently(lambda: _read_arrays(folder, read_manifest(folder), MODELS))
+        return _read_arrays(folder, read_manifest(folder), MODELS)
 
     def load(self, folder: Path) -> Stored:
         """All that is kept of a run."""
-
-        def whole() -> Stored:
-            manifest = read_manifest(folder)
-            return Stored(
-                read_table(folder, manifest, TRACE),
-                read_table(folder, manifest, AGENTS, converters={"agent": str}),
-                manifest["summary"],
-                _read_arrays(folder, manifest, MODELS),
-                _events_of(folder, manifest),
-                _history_of(folder, manifest),
-            )
-
-        return patiently(whole)
-
-    def events(self, folder: Path) -> pd.DataFrame | None:
-        """All events of a run as a table, if they were recorded."""
-        file = _events_of(folder, self.manifest(folder))
-        return None if file is None else file.read()
-
-    def history(self, folder: Path) -> History | None:
-        """The models at the samples of a run, if they were recorded."""
-        return _history_of(folder, self.manifest(folder))
+        manifest = read_manifest(folder)
+        files, events, history = manifest["files"], None, None
+        if EVENTS in files:
+            check_file(folder / EVENTS, files[EVENTS], content=True)
+            events = EventsFile(folder / EVENTS)
+        if HISTORY in files:
+            arrays = _read_arrays(folder, manifest, HISTORY)
+            history = History(arrays["samples"].astype(np.int64), arrays["models"])
+        return Stored(
+            _read_table(folder, manifest, TRACE),
+            _read_table(folder, manifest, AGENTS, converters={"agent": str}),
+            manifest["summary"],
+            _read_arrays(folder, manifest, MODELS),
+            events,
+            history,
+        )
 
 
 def _is_right(check: Callable[[], None]) -> bool:
@@ -240,7 +232,7 @@ def _is_right(check: Callable[[], None]) -> bool:
     return True
 
 
-def read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
+def _read_table(folder: Path, manifest: dict[str, Any], name: str, **how: Any) -> pd.DataFrame:
     """A table of a result, a sweep or a comparison, if it is as it was written."""
     table: pd.DataFrame = pd.read_csv(io.BytesIO(read_file(folder, manifest, name)), **how)
     return table
@@ -251,33 +243,16 @@ def _read_arrays(folder: Path, manifest: dict[str, Any], name: str) -> dict[str,
         return dict(arrays)
 
 
-def _events_of(folder: Path, manifest: dict[str, Any]) -> EventsFile | None:
-    known = manifest["files"].get(EVENTS)
-    if known is None:
-        return None
-    check_file(folder / EVENTS, known, content=True)
-    return EventsFile(folder / EVENTS)
-
-
-def _history_of(folder: Path, manifest: dict[str, Any]) -> History | None:
-    if HISTORY not in manifest["files"]:
-        return None
-    arrays = _read_arrays(folder, manifest, HISTORY)
-    return History(arrays["samples"].astype(np.int64), arrays["models"])
-
-
 # --- hashes and names -----------------------------------------------------------------------------
-def digest(scenario: Scenario) -> str:
-    """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version."""
-    return _digest(scenario, {path: sha256_of(path) for path in scenario_files(scenario)})
+def digest(scenario: Scenario, hashes: dict[Path, str] | None = None) -> str:
+    """SHA-256 of all that numbers depend on: the scenario, its files, plugins, our version.
 
-
-def _described(scenario: Scenario) -> dict[str, Any] | None:
-    plugins = scenario.plugins
-    return plugins and {"references": list(plugins.references), "sha256": plugins.sha256}
-
-
-def _digest(scenario: Scenario, hashes: dict[Path, str]) -> str:
+    ``hashes`` has those of files that are known already, and gets those that are not.
+    """
+    hashes = {} if hashes is None else hashes
+    for path in scenario_files(scenario):
+        if path not in hashes:
+            hashes[path] = sha256_of(path)
     payload = {
         "results_version": RESULTS_VERSION,
         "plugins": scenario.plugins and scenario.plugins.sha256,

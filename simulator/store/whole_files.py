@@ -12,11 +12,11 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from simulator.errors import DamagedError, MissingError, StoreError
 
@@ -27,10 +27,6 @@ SCRATCH = "murmuration-"
 _WEEK = 7 * 24 * 3600.0
 #: How often a folder is moved in again that another process has just put there as well.
 _ATTEMPTS = 100
-#: Seconds for which a result that was there may be away while another process replaces it.
-_PATIENCE = 2.0
-
-T = TypeVar("T")
 
 
 # --- folders that vanish --------------------------------------------------------------------------
@@ -114,22 +110,22 @@ def hash_of(content: Any) -> str:
 def sha256_of(path: Path) -> str:
     """SHA-256 of a file that must be there."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return _sha256(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def describe(folder: Path) -> dict[str, dict[str, Any]]:
     """Size and SHA-256 of all files below a folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {
-        path.relative_to(folder).as_posix(): {
-            "bytes": path.stat().st_size,
-            "sha256": sha256_of(path),
-        }
-        for path in paths
-    }
+    known = [{"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths]
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    return dict(zip(names, known, strict=True))
 
 
 # --- reading what was written ---------------------------------------------------------------------
@@ -155,20 +151,5 @@ def check_file(path: Path, known: dict[str, Any], content: bool) -> None:
         size = path.stat().st_size
         if size != known["bytes"]:
             raise damaged(path, f"{size} bytes where {known['bytes']} were written")
-        if content:
-            with path.open("rb") as file:
-                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-            if sha256 != known["sha256"]:
-                raise damaged(path, "not as it was written")
-
-
-def patiently(read: Callable[[], T]) -> T:
-    """Read what is known to be there; another process may be replacing it just now."""
-    end = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            return read()
-        except MissingError:
-            if time.monotonic() > end:
-                raise
-        time.sleep(0.01)
+        if content and _sha256(path) != known["sha256"]:
+            raise damaged(path, "not as it was written")

@@ -20,41 +20,19 @@ compared at equal budgets (``equal``), which is possible whatever they minimise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from simulator.errors import ScenarioError
-from simulator.runs.plugins import Given
 from simulator.scenario.mistakes import shown
-from simulator.store.store import Store
-from simulator.store.whole_files import replacing
-from simulator.sweeps.equal import equal_table
-from simulator.sweeps.knobs import COSTS, Tuning, tune
-from simulator.sweeps.plan import Plan, make_plan
-from simulator.sweeps.request import (
-    NO_TARGET,
-    Request,
-    budget_is_valid,
-    knobs_of,
-    label,
-    plain_values,
-    side_names,
-    tabled,
-)
-from simulator.sweeps.sweep import Computed, Sweep, tables, write_tables
-from simulator.sweeps.tables import (
-    censored,
-    geometric_mean,
-    limit_notes,
-    never,
-    to_target,
-    tuned_text,
-)
+from simulator.sweeps.frontier import COSTS
+from simulator.sweeps.plan import Plan
+from simulator.sweeps.request import NO_TARGET, Request, label, plain_values, side_names, tabled
+from simulator.sweeps.tables import censored, geometric_mean, never, to_target, tuned_text
 
 DEFAULT_VARY: tuple[str, list[Any]] = ("algorithm.mode", ["async", "sync"])
 DEFAULT_TARGET = "distance=1%"
@@ -71,41 +49,31 @@ _BOUNDS = {
     frozenset({"≤"}): "≤",
     frozenset({"≥", "≤"}): "?",
 }
-#: A side's knob: ``{"sync": {"network.retransmit_after": ["100 ms", "1 s"]}}``.
-GivenKnobs = Mapping[str, Mapping[str, Sequence[Any]]]
-
-
-@dataclass(frozen=True)
-class Comparison(Sweep):
-    """The tables of a sweep, and those of its pairs."""
-
-    #: The key compared, and its values: the speed-ups are those of the first over each other.
-    vary: tuple[str, list[Any]]
-    #: One row a pair of runs, and one row a combination of the grid (and other side).
-    pairs: pd.DataFrame
-    speedup: pd.DataFrame
-    #: What sides have at equal budgets: one row a combination, budget, side and metric.
-    at_equal: pd.DataFrame
-    #: Every value that was tried on held-out seeds, and which was taken; None: nothing was tuned.
-    tuning: pd.DataFrame | None
 
 
 def comparison_request(
-    request: Request,
-    *,
-    vary: tuple[str, Sequence[Any]] | None = None,
-    tune: GivenKnobs | None = None,
-    tune_budget: float | None = None,
-    limit_time: float | str | None = None,
-    limit_communications: int | None = None,
-    curves: bool = True,
+    request: Request, vary: tuple[str, Sequence[Any]] | None = None, *, curves: bool = True
 ) -> Request:
     """Fill in what a comparison needs, and refuse what would compare different things.
 
     Where one combination is compared, of which ``curves`` are drawn, runs have enough samples.
     """
+    sides = {} if vary is not None else request.sides
+    if not sides:
+        request = replace(request, vary=_sides_of_a_key(vary or request.vary or DEFAULT_VARY))
+    aims = (request.target or DEFAULT_TARGET) != NO_TARGET
+    request = replace(request, sides=sides, target=request.target or DEFAULT_TARGET)
+    request = replace(request, to_target=aims and not request.names("stop"))
+    swept = [key for key, values in request.grid.items() if len(values) > 1 and key != "seed"]
+    if aims and request.target_is_exact and (not curves or swept or len(request.worlds) > 1):
+        others = {key: value for key, value in request.defaults.items() if key != "record.samples"}
+        return replace(request, defaults=others)  # no curve is drawn
+    return request
+
+
+def _sides_of_a_key(vary: Any) -> tuple[str, list[Any]]:
     try:
-        key, values = vary or request.vary or DEFAULT_VARY
+        key, values = vary
         if isinstance(values, str):
             raise TypeError
         values = list(values)
@@ -118,55 +86,23 @@ def comparison_request(
         raise ScenarioError(f"--vary {key}: two or more values are compared (got {len(values)})")
     if key == "seed":
         raise ScenarioError("--vary seed: both sides of a pair have the same seed; use --seeds")
-    budget = request.budget if tune_budget is None else tune_budget
-    if not budget_is_valid(budget):
-        raise ScenarioError(f"--tune-budget: must be a number from 1 (got {shown(budget)})")
-    limits = {"stop.time": limit_time, "stop.communications": limit_communications}
-    given = {name: [value] for name, value in limits.items() if value is not None}
-    request = replace(
-        request,
-        grid={**request.grid, **given},
-        vary=(key, plain_values(key, values)),
-        target=request.target or DEFAULT_TARGET,
-        tune=request.tune if tune is None else knobs_of(tune),
-        budget=float(budget),
-    )
-    aims = request.target != NO_TARGET
-    request = replace(request, to_target=aims and not request.names("stop"))
-    if aims and request.target_is_exact and (not curves or _swept(request)):
-        others = {key: value for key, value in request.defaults.items() if key != "record.samples"}
-        return replace(request, defaults=others)  # no curve is drawn
-    return request
-
-
-def _swept(request: Request) -> bool:
-    """Is there more than one combination to compare in?"""
-    many = [key for key, values in request.grid.items() if len(values) > 1 and key != "seed"]
-    return bool(many) or len(request.worlds) > 1
-
-
-def compute_comparison(
-    request: Request, plugins: Given, store: Store, work: Callable[[Plan], Computed]
-) -> tuple[Computed, Request, Tuning | None]:
-    """Tune what is to be tuned, then compute the runs that are compared."""
-    make_plan(request, plugins)  # what is wrong is said before the first run
-    request, tuning = tune(request, plugins, store, work)
-    return work(make_plan(request, plugins)), request, tuning
+    return key, plain_values(key, values)
 
 
 # --- pairs --------------------------------------------------------------------------------------
-def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> pd.DataFrame:
+def pairs_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """One row a pair: both costs, their quotients, and whether they are exact or bounds.
 
     ``bound``: ``=`` exact, ``≥`` the second side is censored, ``≤`` the first one is,
     ``censored`` both are, ``failed`` one of the runs failed; the last two have no quotients.
     """
-    key, values = vary
+    assert plan.request.compared is not None
+    key, values = plan.request.compared
     entering = to_target(runs)
     late, done = censored(runs).to_numpy(), (runs["status"] == "done").to_numpy()
     hopeless = never(runs).to_numpy()
     rows, names = [], side_names(values)
-    for first, second in _pairs(plan, len(values)):
+    for first, second in _pairs(plan):
         run, other = plan.runs[first], plan.runs[second]
         row: dict[str, Any] = {k: tabled(v) for k, v in run.values.items() if k != key}
         row["first"], row["second"] = (names[label(each.values[key])] for each in (run, other))
@@ -178,21 +114,22 @@ def pairs_table(plan: Plan, runs: pd.DataFrame, vary: tuple[str, list[Any]]) -> 
             bound = "="
         bound = bound if done[first] and done[second] else "failed"
         for cost in COSTS:
-            one, two = (float(entering[cost].iloc[which]) for which in (first, second))
+            one, two = (
+                float(entering[f"{cost}_to_target"].iloc[which]) for which in (first, second)
+            )
             quotient = _quotient(two, one) if bound in ("=", "≥", "≤") else np.nan
             row |= {f"{cost}_first": one, f"{cost}_second": two, RATIOS[cost]: quotient}
         rows.append({**row, "bound": bound})
     return pd.DataFrame(rows)
 
 
-def _pairs(plan: Plan, sides: int) -> list[tuple[int, int]]:
-    """Positions of the two runs of each pair: combinations s·c and s·c + k, the same seed."""
-    seeds = sum(run.combination == 0 for run in plan.runs)
+def _pairs(plan: Plan) -> list[tuple[int, int]]:
+    """Positions of the two runs of each pair: the first side's and another's, the same seed."""
     return [
-        (start + seed, start + side * seeds + seed)
-        for start in range(0, len(plan.runs), sides * seeds)
-        for side in range(1, sides)
-        for seed in range(seeds)
+        pair
+        for first, *others in plan.cells
+        for other in others
+        for pair in zip(plan.numbers(first), plan.numbers(other), strict=True)
     ]
 
 
@@ -263,64 +200,4 @@ def costs_text(row: pd.Series[Any]) -> str:
     same = np.isclose(row["communications_ratio"], row["bytes_ratio"], rtol=1e-9)
     return (
         parts[0].replace("communications", "communications and bytes") if same else "; ".join(parts)
-    )
-
-
-# --- writing ------------------------------------------------------------------------------------
-def write_comparison(
-    computed: Computed,
-    request: Request,
-    store: Store,
-    tuning: Tuning | None = None,
-    draw: Callable[[Comparison, Path], None] | None = None,
-) -> Comparison:
-    """The tables of a comparison, and the figures that ``draw`` makes of it, in its own folder."""
-    base = tables(computed, store, "compare")
-    assert request.vary is not None
-    pairs = pairs_table(computed.plan, base.runs, request.vary)
-    keys = [key for key in base.axes if key != request.vary[0]]
-    speedup = speedup_table(pairs, keys)
-    if computed.plan.target is None:
-        pairs, speedup = pairs.iloc[:0], speedup.iloc[:0]
-    notes = (*_notes(computed.plan, request, tuning), *limit_notes(computed.plan, base.runs))
-    result = Comparison(
-        **{**vars(base), "notes": notes},
-        vary=request.vary,
-        pairs=pairs,
-        speedup=speedup,
-        at_equal=equal_table(computed, store, request.vary),
-        tuning=None if tuning is None else tuning.table,
-    )
-    with replacing(result.folder) as draft:
-        frames = {"curves": result.curves, "pairs": pairs, "speedup": speedup}
-        frames["at_equal"] = result.at_equal
-        if tuning is not None:
-            frames["tuning"] = tuning.table
-        key, values = result.vary
-        more = {"vary": [key, [label(value) for value in values]]}
-        write_tables(computed, result, draft, "compare", more, **frames)
-        if draw is not None:
-            draw(result, draft)
-    return result
-
-
-def _notes(plan: Plan, request: Request, tuning: Tuning | None) -> tuple[str, ...]:
-    """What a reader should know about how sides were set."""
-    notes = () if tuning is None else tuning.notes
-    assert request.vary is not None
-    key, values = request.vary
-    if key != "algorithm.mode" or "sync" not in values or "sync" in request.tune:
-        return notes
-    if "network.retransmit_after" in request.grid:
-        return notes
-    timers = {
-        run.scenario.network.retransmit_after
-        for run in plan.runs
-        if run.scenario.algorithm.mode == "sync"
-    }
-    shown_timers = ", ".join(f"{t:g} s" if isinstance(t, float) else str(t) for t in timers)
-    return (
-        *notes,
-        f"the timer of rounds is untuned (network.retransmit_after: {shown_timers}); "
-        "--tune sync:network.retransmit_after=… lets them choose",
     )

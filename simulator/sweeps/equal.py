@@ -16,52 +16,39 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from simulator.store.store import Store
 from simulator.sweeps.plan import Plan, common_metrics
 from simulator.sweeps.request import label, side_names, tabled
-from simulator.sweeps.sweep import Computed
-from simulator.sweeps.tables import (
-    by_combination,
-    geometric_mean,
-    interval,
-    last_values,
-)
+from simulator.sweeps.tables import Trace, geometric_mean, interval, last_values
 
 #: What may be equal.
 BUDGETS = ("communications", "bytes", "time")
 _COLUMNS = ("equal", "budget", "side", "metric", "runs", "mean", "low", "high")
 _RATIOS = ("ratio", "ratio_low", "ratio_high")
-#: A run's samples; None: it failed.
-Traces = Sequence[pd.DataFrame | None]
 
 
-def equal_table(computed: Computed, store: Store, vary: tuple[str, list[Any]]) -> pd.DataFrame:
-    """One row a combination, budget, side and metric that all sides have."""
-    plan, (key, values) = computed.plan, vary
-    keys = [name for name in plan.axes if name != key]
-    groups, rows = by_combination(plan), []
-    for start in range(0, len(groups), len(values)):
-        numbers = [np.flatnonzero(here).tolist() for here in groups[start : start + len(values)]]
-        traces = [
-            [None if n in computed.failures else store.trace(computed.folders[n]) for n in own]
-            for own in numbers
-        ]
-        here = plan.runs[numbers[0][0]].values
-        swept = {name: tabled(here[name]) for name in keys}
-        sides = dict(zip(side_names(values).values(), traces, strict=True))
-        metrics = _common(plan, [own[0] for own in numbers], sides)
-        rows += [{**swept, **row} for row in equal_rows(sides, metrics)]
+def equal_in_cell(
+    plan: Plan, cell: Sequence[int], traces: Sequence[Sequence[Trace]]
+) -> list[dict[str, Any]]:
+    """One row a budget, side and metric that all sides of a cell have."""
+    assert plan.request.compared is not None
+    key, values = plan.request.compared
+    firsts = [plan.first(number) for number in cell]
+    swept = {k: tabled(v) for k, v in firsts[0].values.items() if k != key}
+    sides = dict(zip(side_names(values).values(), traces, strict=True))
+    every = [trace for own in traces for trace in own if trace is not None]
+    kinds = common_metrics([run.scenario for run in firsts])
+    metrics = [kind for kind in kinds if all(kind in trace for trace in every)]
+    return [{**swept, **row} for row in equal_rows(sides, metrics)]
+
+
+def equal_table(plan: Plan, rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    """The rows of all cells."""
+    assert plan.request.compared is not None
+    keys = [name for name in plan.axes if name != plan.request.compared[0]]
     return pd.DataFrame(rows, columns=[*keys, *_COLUMNS, *_RATIOS])
 
 
-def _common(plan: Plan, firsts: list[int], sides: Mapping[Any, Traces]) -> list[str]:
-    """The metrics that all runs have, and that mean the same for all sides."""
-    kinds = common_metrics([plan.runs[number].scenario for number in firsts])
-    every = [trace for traces in sides.values() for trace in traces if trace is not None]
-    return [kind for kind in kinds if all(kind in trace for trace in every)]
-
-
-def equal_rows(sides: Mapping[Any, Traces], metrics: list[str]) -> list[dict[str, Any]]:
+def equal_rows(sides: Mapping[Any, Sequence[Trace]], metrics: list[str]) -> list[dict[str, Any]]:
     """The rows of one combination; each side's traces are in the order of their seeds."""
     every = [trace for traces in sides.values() for trace in traces if trace is not None]
     ends = {axis: [float(trace[axis].iloc[-1]) for trace in every] for axis in BUDGETS}
@@ -82,7 +69,7 @@ def equal_rows(sides: Mapping[Any, Traces], metrics: list[str]) -> list[dict[str
     return rows
 
 
-def _at(trace: pd.DataFrame | None, axis: str, budget: float, metrics: list[str]) -> np.ndarray:
+def _at(trace: Trace, axis: str, budget: float, metrics: list[str]) -> np.ndarray:
     """The metrics of the last sample not after the budget."""
     if trace is None:
         return np.full(len(metrics), np.nan)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from simulator.errors import ScenarioError
@@ -19,27 +21,14 @@ from simulator.store.store import digest
 from simulator.store.whole_files import hash_of
 from simulator.sweeps.request import (
     BUDGET_AN_AGENT,
-    MOST_RUNS,
+    SIDE,
     Grid,
     Request,
     TargetLevel,
-    filled_in,
+    from_one,
     label,
-    read_request,
     wrong_values,
 )
-
-__all__ = [
-    "MOST_RUNS",
-    "Plan",
-    "PlannedRun",
-    "Request",
-    "TargetLevel",
-    "label",
-    "make_plan",
-    "outline",
-    "read_request",
-]
 
 #: Of the values of a key, an outline checks so many.
 _OUTLINED = 100
@@ -52,7 +41,7 @@ class PlannedRun:
     combination: int
     values: dict[str, Any]
     scenario: Scenario
-    #: Overrides that its side has chosen for itself.
+    #: Overrides that its side has chosen for itself, or its knob has.
     tuned: dict[str, Any] = field(default_factory=dict)
 
 
@@ -71,16 +60,38 @@ class Plan:
     @property
     def combinations(self) -> list[dict[str, Any]]:
         """The values of each combination."""
-        return [next(group).values for _, group in self.groups()]
+        return [run.values for run in self.runs[:: self.seeds]]
+
+    @cached_property
+    def hashes(self) -> list[str]:
+        """The hash of each run, each input read once.  Some combinations share theirs."""
+        files: dict[Path, str] = {}
+        return [digest(run.scenario, files) for run in self.runs]
 
     @property
     def distinct(self) -> int:
-        """How many different runs there are: some combinations share theirs (``effective``)."""
-        return len({digest(run.scenario) for run in self.runs})
+        """How many different runs there are."""
+        return len(set(self.hashes))
 
-    def groups(self) -> Iterator[tuple[int, Iterator[PlannedRun]]]:
-        """The runs of each combination."""
-        return itertools.groupby(self.runs, key=lambda run: run.combination)
+    @cached_property
+    def seeds(self) -> int:
+        """How many runs each combination has."""
+        return sum(run.combination == 0 for run in self.runs)
+
+    def numbers(self, combination: int) -> range:
+        """Where its runs are among all."""
+        return range(combination * self.seeds, (combination + 1) * self.seeds)
+
+    def first(self, combination: int) -> PlannedRun:
+        """The first run of a combination."""
+        return self.runs[combination * self.seeds]
+
+    @property
+    def cells(self) -> list[list[int]]:
+        """The combinations that are compared with one another: one by one where none are."""
+        sides = len(self.request.compared[1]) if self.request.compared else 1
+        count = len(self.runs) // self.seeds
+        return [list(range(first, first + sides)) for first in range(0, count, sides)]
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,7 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
     What sides have chosen (``request.chosen``) is in it; tuning itself is planned by ``knobs``.
     """
     schema = schema_for(load_plugins(plugins))
-    if request.runs > request.max_runs:
+    if request.runs > from_one("max_runs", request.max_runs):
         raise ScenarioError(
             f"{request.where}: {request.runs:,} runs are asked for by seeds and --set (or a sweep "
             f"file's grid); at most {request.max_runs:,} are made, unless --max-runs says more"
@@ -114,10 +125,9 @@ def make_plan(request: Request, plugins: Given = None) -> Plan:
             wrong |= dict.fromkeys(str(error).splitlines())
     if wrong:
         raise ScenarioError("\n".join(wrong))
-    if request.vary is not None and target is not None:
-        _refuse_other_optima(request, target, loaded)
-        if target.relative:
-            _refuse_other_levels(request, loaded)
+    if request.compared is not None and target is not None:
+        sides = len(request.compared[1])
+        refuse_unlike(request, target, ((n // sides, each) for n, each in enumerate(loaded)))
     runs = [
         PlannedRun(number, {key: cell.values[key] for key in axes}, scenario, more)
         for number, (cell, scenario, more) in enumerate(zip(cells, loaded, tuned, strict=True))
@@ -131,29 +141,38 @@ def combinations(
     request: Request, schema: type[Scenario]
 ) -> tuple[list[Cell], Grid, list[Any] | None]:
     """The combinations in order, the keys with more than one value, and the seeds if listed."""
-    grid = dict(request.grid)
-    for key, values in [*grid.items(), *([request.vary] if request.vary else [])]:
+    grid, compared = dict(request.grid), request.compared
+    if compared is not None and compared[0] in grid:
+        raise ScenarioError(f"--vary {compared[0]}: it is swept by --set as well; give one")
+    for side, overrides in request.sides.items():
+        for key in overrides:
+            if len(grid.get(key, ())) > 1 or key == "seed":
+                raise ScenarioError(f"sides.{side}: {key}: it is swept as well; give one")
+    for key, values in request.axes.items():
         if (what := wrong_values(values)) is not None:
             raise ScenarioError(f"--set {key}: {what}")
     seeds = grid.pop("seed", None)
     if seeds is not None and request.seeds is not None:
         raise ScenarioError("--seeds and --set seed=… are the same; give one")
-    if request.vary is not None:
-        key, values = request.vary
-        if key in grid:
-            raise ScenarioError(f"--vary {key}: it is swept by --set as well; give one")
-        grid[key] = values
+    grid |= dict([compared]) if compared else {}
     worlds = request.worlds or {"": {}}
     cells = []
     for world, overrides in worlds.items():
         for chosen in itertools.product(*grid.values()):
-            values_here = dict(zip(grid, chosen, strict=True))
-            own = {key: value for key, value in values_here.items() if not key.startswith("$")}
-            shared = _of_its_kind(own, grid, schema)
-            everything = {**filled_in(overrides, values_here), **shared}
-            cells.append(Cell({"world": world, **values_here}, everything))
+            here = dict(zip(grid, chosen, strict=True))
+            own = {key: value for key, value in here.items() if not key.startswith("$")}
+            fixed = request.sides[own.pop(SIDE)] if request.sides else {}
+            shared = _of_its_kind(own, fixed, request, schema)
+            cells.append(Cell({"world": world, **here}, {**filled_in(overrides, here), **shared}))
     axes = {"world": list(worlds)} if len(worlds) > 1 else {}
     return cells, axes | {key: given for key, given in grid.items() if len(given) > 1}, seeds
+
+
+def filled_in(value: Any, values: Mapping[str, Any]) -> Any:
+    """Overrides of a world, with the values of ``$keys`` in their places."""
+    if isinstance(value, dict):
+        return {key: filled_in(item, values) for key, item in value.items()}
+    return values[value] if isinstance(value, str) and value.startswith("$") else value
 
 
 def load_cell(
@@ -208,11 +227,11 @@ def with_seeds(run: PlannedRun, count: int | None, listed: list[Any] | None) -> 
 
 def outline(request: Request, plugins: Given = None) -> list[str]:
     """Lines on a plan that is too large to be listed; each value is validated by itself."""
-    axes = {**request.grid, **(dict([request.vary]) if request.vary else {})}
-    first = {key: values[:1] for key, values in axes.items()}
-    for key, values in axes.items():
-        some = {**first, key: values[:_OUTLINED]}
-        make_plan(replace(request, grid=some, vary=None, seeds=None), plugins)
+    axes = dict(request.axes)
+    first = {key: values[:1] for key, values in axes.items() if not request.sides or key != SIDE}
+    for key in first:
+        some = {**first, key: axes[key][:_OUTLINED]}
+        make_plan(replace(request, grid=some, vary=None, sides={}, seeds=None), plugins)
     lines = [f"{key}: {len(values):,} values" for key, values in axes.items()]
     lines += [f"seeds: {request.seeds:,}"] if request.seeds is not None else []
     return [
@@ -223,23 +242,28 @@ def outline(request: Request, plugins: Given = None) -> list[str]:
     ]
 
 
-def _of_its_kind(values: dict[str, Any], grid: Grid, schema: type[Scenario]) -> dict[str, Any]:
-    """Without the keys that only another of several algorithms has.
+def _of_its_kind(
+    values: dict[str, Any], side: dict[str, Any], request: Request, schema: type[Scenario]
+) -> dict[str, Any]:
+    """What is swept and what the side sets, without keys that only another algorithm has.
 
     A key with one value is part of what all runs share, as if the scenario had it: it goes to the
     algorithms that know it.  One that is swept must be known to all.
     """
-    kinds = grid.get("algorithm.kind", [])
-    if len(kinds) < 2:
-        return values
-    known = [schema.algorithm_keys(kind) for kind in kinds]
-    others = frozenset[str]().union(*known) - schema.algorithm_keys(values["algorithm.kind"])
+    kind = "algorithm.kind"
+    kinds = list(request.axes.get(kind, ()))
+    kinds += [own[kind] for own in request.sides.values() if kind in own]
+    if len(kinds) < 2 or kind not in {**values, **side}:
+        return {**values, **side}
+    known = [schema.algorithm_keys(each) for each in kinds]
+    others = frozenset[str]().union(*known) - schema.algorithm_keys({**values, **side}[kind])
     foreign = tuple(f"algorithm.{key}." for key in others)
-    return {
+    shared = {
         key: value
         for key, value in values.items()
-        if len(grid[key]) > 1 or not f"{key}.".startswith(foreign)
+        if len(request.axes[key]) > 1 or not f"{key}.".startswith(foreign)
     }
+    return {**shared, **side}
 
 
 def _placed(line: str, values: dict[str, Any], request: Request) -> str:
@@ -250,10 +274,12 @@ def _placed(line: str, values: dict[str, Any], request: Request) -> str:
             return f"{place}{line.removeprefix('--set ')}"
     if line.startswith("--set stop.metric: "):
         return f"--target {request.target}: {line.removeprefix('--set stop.metric: ')}"
-    world = values["world"]
-    for key in request.worlds.get(world, {}):
-        if line.startswith(f"--set {key}: "):
-            return f"worlds.{world}: {line.removeprefix('--set ')}"
+    blocks = {"sides": request.sides.get(values.get(SIDE, ""), {})}
+    blocks["worlds"] = request.worlds.get(values["world"], {})
+    for block, name in (("sides", values.get(SIDE)), ("worlds", values["world"])):
+        for key in blocks[block]:
+            if line.startswith(f"--set {key}: "):
+                return f"{block}.{name}: {line.removeprefix('--set ')}"
     if request.vary is not None and line.startswith(f"--set {request.vary[0]}: "):
         return f"--vary {line.removeprefix('--set ')}"
     return line
@@ -268,19 +294,26 @@ def _seeds(scenario: Scenario, count: int | None, listed: list[Any] | None) -> l
     return seeds
 
 
-def _refuse_other_optima(request: Request, target: TargetLevel, loaded: list[Scenario]) -> None:
-    """What is measured from the optimum compares only sides that have the same one."""
-    assert request.vary is not None
-    key, values = request.vary
-    absolute = absolute_metrics(loaded[0])
-    if target.metric in absolute:
-        return
-    for number, scenario in enumerate(loaded):
-        if optimum_of(loaded[number - number % len(values)]) != optimum_of(scenario):
+def refuse_unlike(
+    request: Request, target: TargetLevel, grouped: Iterable[tuple[int, Scenario]]
+) -> None:
+    """A target is the same for all of a group: one optimum, and for a percentage one start."""
+    firsts: dict[int, Scenario] = {}
+    sides = "sides" if request.vary is None else f"the sides of --vary {request.vary[0]}"
+    place = f"--target {request.target}: {sides}"
+    for group, scenario in grouped:
+        first = firsts.setdefault(group, scenario)
+        absolute = absolute_metrics(first)
+        if target.metric not in absolute and optimum_of(first) != optimum_of(scenario):
             raise ScenarioError(
-                f"--target {request.target}: the sides of --vary {key} have different optima, so "
-                f"that {target.metric} measures different things; allowed: "
-                f"{', '.join(absolute)}, like --target l2_error=0.1, or --target none"
+                f"{place} have different optima, so that {target.metric} measures different "
+                f"things; allowed: {', '.join(absolute)}, like --target l2_error=0.1, or "
+                "--target none"
+            )
+        if target.relative and _start(first) != _start(scenario):
+            raise ScenarioError(
+                f"{place} begin at different models, so that the same percentage is not the same "
+                "level; give a number, like l2_error=0.1"
             )
 
 
@@ -306,18 +339,6 @@ def optimum_of(scenario: Scenario) -> tuple[Any, ...]:
     confidence = getattr(algorithm, "confidence", "data") if objective == "mp" else None
     own = (getattr(algorithm, "trade_off", None), getattr(algorithm, "ridge", 0.0), confidence)
     return scenario.problem_seed, scenario.task, scenario.graph, objective, *own
-
-
-def _refuse_other_levels(request: Request, loaded: list[Scenario]) -> None:
-    """A percentage is one of a run's own start, so the sides of a pair must begin alike."""
-    assert request.vary is not None
-    for number, scenario in enumerate(loaded):
-        if _start(loaded[number - number % len(request.vary[1])]) != _start(scenario):
-            raise ScenarioError(
-                f"--target {request.target}: the sides of --vary {request.vary[0]} begin at "
-                "different models, so that the same percentage is not the same level; give a "
-                "number, like l2_error=0.1"
-            )
 
 
 def _start(scenario: Scenario) -> tuple[Any, ...]:

@@ -1,30 +1,13 @@
-"""What is asked of a sweep or a comparison, by a file and by the settings beside it.
-
-A sweep file says what ``--set`` and the other options say::
-
-    base: moons.yaml                    # the scenario, relative to this file
-    grid:                               # every combination is run …
-      network.drop: [0, 0.2, 0.5]
-      network.latency.mean: [10 ms, 100 ms]
-    seeds: 5                            # … with the scenario's seed and the 4 after it
-    target: distance=1%                 # optional: a run stops where it reaches this, or none
-    vary: {algorithm.mode: [async, sync]}    # optional: what `compare` compares
-    tune:                               # optional: what a side may choose on other seeds
-      sync: {network.retransmit_after: [100 ms, 300 ms, never]}
-      budget: 1.25
-    frontier: {async: {clock.rate: [1, 10]}, sync: {network.retransmit_after: [100 ms, 1 s]}}
-    worlds:                             # optional: overrides with a name; $spread is a key of grid
-      passing: {network.latency: {kind: lognormal, mean: 100 ms, sigma: $spread}}
-"""
+"""What is asked of a sweep or a comparison, by a sweep file and by the settings beside it."""
 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +15,15 @@ import yaml
 
 from agents.machinery.compiling import JIT
 from simulator.errors import ScenarioError
-from simulator.scenario.files import Source, read_scenario_text, read_source
+from simulator.scenario.files import Source, read_source
 from simulator.scenario.kinds import kind_of
-from simulator.scenario.mistakes import Mistake, did_you_mean, shown
-from simulator.scenario.overrides import plain, repeated, with_ranges
-from simulator.scenario.quantities import in_base_unit
+from simulator.scenario.mistakes import did_you_mean, shown
+from simulator.scenario.overrides import plain, repeated
+from simulator.scenario.quantities import in_base_unit, read_level
 from simulator.scenario.schema import Scenario
-from simulator.scenario.stopping import read_level
-from simulator.scenario.yaml_positions import plain_value, read_yaml
-from simulator.shipped import found as shipped
+from simulator.scenario.yaml_positions import plain_value
 
-Grid = dict[str, list[Any]]
+Grid = Mapping[str, list[Any]]
 #: A key and the values to try, by the side that has them.
 Knobs = Mapping[str, tuple[str, list[Any]]]
 #: More runs than this are a slip, unless --max-runs says that they are meant.
@@ -53,20 +34,145 @@ NO_TARGET = "none"
 SAMPLES = 100
 #: Where a comparison has a target and nobody says when to give up, it is after so many messages.
 BUDGET_AN_AGENT = 20_000
-#: A tuned side may send so many times the messages of its most frugal setting.
-DEFAULT_BUDGET = 1.25
-_FILE_KEYS = (
-    "base",
-    "name",
-    "description",
-    "grid",
-    "seeds",
-    "target",
-    "vary",
-    "tune",
-    "frontier",
-    "worlds",
-)
+#: The column of sides that have names of their own.
+SIDE = "side"
+
+
+# --- values ---------------------------------------------------------------------------------------
+def label(value: Any) -> Any:
+    """A swept value for people: numbers and text as they are, the rest as a line of YAML."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
+        return text.removesuffix("\n").removesuffix("\n...")
+    return value
+
+
+def tabled(value: Any) -> Any:
+    """A swept value for a table: as ``label``, but times and bandwidths are numbers."""
+    text = label(value)
+    number = in_base_unit(text) if isinstance(text, str) else None
+    return text if number is None else number
+
+
+def side_names(values: Sequence[Any]) -> dict[Any, Any]:
+    """What the sides of a comparison are called, by their labels.
+
+    A block is called by its kind; blocks of one kind by the keys in which they differ as well.
+    """
+    blocks = [_block(value) for value in values]
+    alone = len({str(block and block.get("kind")) for block in blocks}) == 1
+    names = {}
+    for value, block in zip(values, blocks, strict=True):
+        if block is None:
+            names[label(value)] = label(value)
+            continue
+        kind = block.get("kind")
+        alike = [each for each in blocks if each is not None and each.get("kind") == kind]
+        keys = dict.fromkeys(key for each in alike for key in each)
+        told = [key for key in keys if len({(key in x, label(x.get(key))) for x in alike}) > 1]
+        parts = [] if kind is None or (alone and any(key in block for key in told)) else [str(kind)]
+        parts += [f"{key}={label(block[key])}" for key in told if key in block]
+        names[label(value)] = ", ".join(parts) or label(value)
+    return names
+
+
+def _block(value: Any) -> dict[str, Any] | None:
+    """A block, also one that was read from a table as its label."""
+    if isinstance(value, str) and value.startswith("{"):
+        value = yaml.safe_load(value)
+    return value if isinstance(value, dict) else None
+
+
+def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
+    """Values as a YAML file could have given them: NumPy's numbers become Python's."""
+    if not isinstance(key, str):
+        raise ScenarioError(f"{shown(key)}: not a key; expected one like network.drop")
+    alone = isinstance(values, str | Mapping) or not isinstance(values, Iterable)
+    try:
+        return [plain(value) for value in ([values] if alone else values)]
+    except (TypeError, ValueError) as error:
+        raise ScenarioError(f"--set {key}: {error}") from None
+
+
+def wrong_values(values: Any) -> str | None:
+    """What is wrong with the values of a swept key."""
+    if not isinstance(values, list) or not values:
+        return f"must be a list of one or more values (got {shown(values)})"
+    for value in repeated(values):
+        return f"the value {shown(value)} is given twice"
+    return None
+
+
+def from_one(name: str, number: Any) -> int:
+    """A whole number from 1."""
+    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
+        raise ScenarioError(f"{name}: must be a whole number from 1 (got {shown(number)})")
+    return int(number)
+
+
+def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
+    """``{side: {key: values}}`` as knobs."""
+    try:
+        found = {}
+        for side, block in given.items():
+            ((key, values),) = block.items()
+            found[str(side)] = (key, plain_values(key, values))
+        return found
+    except (AttributeError, ValueError):
+        raise ScenarioError(
+            "tune, knobs: must be one key with values for each side, like "
+            f"{{'sync': {{'network.retransmit_after': ['1 s', 'never']}}}} (got {shown(given)})"
+        ) from None
+
+
+def sided(sides: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The same; ValueError if they can't be told apart."""
+    if len(sides) < 2 or not all(re.fullmatch(r"[^{}:=,][^{}:=]*", name) for name in sides):
+        raise ValueError("must be two or more names, without any of {}:=, with overrides")
+    return sides
+
+
+def sides_of(given: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Sides as Python gives them."""
+    try:
+        return sided({name: dict(plain(overrides)) for name, overrides in given.items()})
+    except (AttributeError, TypeError, ValueError):
+        raise ScenarioError(
+            "sides: must be two or more names with overrides, like "
+            f"{{'gossip': {{}}, 'rounds': {{'algorithm.mode': 'sync'}}}} (got {shown(given)})"
+        ) from None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many messages a tuned side may send for its target.
+
+    So many times those of its most frugal value or, where another side is named, of that side.
+    """
+
+    factor: float = 1.25
+    of: str | None = None
+
+    @classmethod
+    def read(cls, given: Any) -> Budget:
+        """``1.25``, or ``1.1 of async``."""
+        factor, of = given, None
+        if isinstance(given, str):
+            text, _, of = (part.strip() for part in given.partition(" of "))
+            try:
+                factor = plain_value(text)
+            except ValueError:
+                of = ""
+        number = isinstance(factor, int | float) and not isinstance(factor, bool)
+        if of == "" or not number or not (1 if of is None else 1e-9) <= factor < math.inf:
+            what = "must be a number from 1, or one of another side's messages, like 1.1 of async"
+            raise ValueError(what)
+        return cls(float(factor), of)
+
+    @property
+    def given(self) -> float | str:
+        """As it was given."""
+        return self.factor if self.of is None else f"{self.factor:g} of {self.of}"
 
 
 @dataclass(frozen=True)
@@ -114,9 +220,10 @@ class TargetLevel:
         return {"stop.metric": self.metric, f"stop.{direction}": self.level}
 
 
+# --- the request ----------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Request:
-    """What the user asked for: a base scenario, a grid of values, seeds."""
+    """What the user asked for: a base scenario, a grid of values, sides, seeds."""
 
     #: A scenario file, or its content as a dictionary.
     base: Path | Mapping[str, Any]
@@ -125,10 +232,12 @@ class Request:
     seeds: int | None = None
     name: str | None = None
     target: str | None = None
+    #: What is compared: a key and its values, or sides with a name and overrides of their own.
     vary: tuple[str, list[Any]] | None = None
+    sides: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     #: What sides choose for themselves on held-out seeds, and how many messages that may cost.
     tune: Knobs = field(default_factory=dict)
-    budget: float = DEFAULT_BUDGET
+    budget: Budget = Budget()
     #: What sides have chosen: the overrides of each combination.
     chosen: Mapping[int, dict[str, Any]] = field(default_factory=dict)
     #: The values between which each side's frontier is drawn; None: none is.
@@ -149,10 +258,26 @@ class Request:
         return read_source(self.base)
 
     @property
+    def compared(self) -> tuple[str, list[Any]] | None:
+        """The column of the sides, and their values in it."""
+        return (SIDE, list(self.sides)) if self.sides else self.vary
+
+    @property
+    def side_names(self) -> list[str]:
+        """What the sides are called."""
+        return [str(name) for name in side_names((self.compared or ("", []))[1]).values()]
+
+    @property
+    def axes(self) -> dict[str, list[Any]]:
+        """All that is swept and compared, with its values."""
+        return {**self.grid, **(dict([self.compared]) if self.compared else {})}
+
+    @property
     def asked(self) -> list[Any]:
         """All that tables depend on beside the runs and their order, ready for JSON."""
         knobs = [{**self.tune}, {**(self.frontier or {})}]
-        return [self.target, self.vary, *knobs, self.budget if self.tune else None]
+        named = [dict(self.sides)] if self.sides else []
+        return [self.target, self.vary, *knobs, self.budget.given if self.tune else None, *named]
 
     @property
     def target_is_exact(self) -> bool:
@@ -161,9 +286,9 @@ class Request:
 
     def names(self, block: str) -> bool:
         """Does anything beside the base set a key of this block, or the block itself?"""
-        keys = [*self.grid, *(key for world in self.worlds.values() for key in world)]
+        overrides = [*self.worlds.values(), *self.sides.values()]
+        keys = [*self.axes, *(key for own in overrides for key in own)]
         keys += [key for key, _ in [*self.tune.values(), *(self.frontier or {}).values()]]
-        keys += [self.vary[0]] if self.vary else []
         return any(key == block or key.startswith(f"{block}.") for key in keys)
 
     def with_defaults(self) -> Request:
@@ -183,8 +308,9 @@ class Request:
     @property
     def runs(self) -> int:
         """How many runs that is, but for those that tune."""
-        values = [*self.grid.values(), *([self.vary[1]] if self.vary else [])]
-        return max(1, len(self.worlds)) * math.prod(map(len, values)) * (self.seeds or 1)
+        return (
+            max(1, len(self.worlds)) * math.prod(map(len, self.axes.values())) * (self.seeds or 1)
+        )
 
     def with_settings(self, settings: Iterable[tuple[str, Sequence[Any]]]) -> Request:
         """The same with more keys swept, or other values for a key."""
@@ -195,252 +321,3 @@ class Request:
             seen.add(key)
             grid[key] = plain_values(key, values)
         return replace(self, grid=grid)
-
-
-def label(value: Any) -> Any:
-    """A swept value for people: numbers and text as they are, the rest as a line of YAML."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        text = yaml.safe_dump(value, default_flow_style=True, width=10**9, sort_keys=False)
-        return text.removesuffix("\n").removesuffix("\n...")
-    return value
-
-
-def side_names(values: Sequence[Any]) -> dict[Any, Any]:
-    """What the sides of a comparison are called, by their labels.
-
-    A block is called by its kind; blocks of one kind by the keys in which they differ as well.
-    """
-    blocks = [_block(value) for value in values]
-    alone = len({str(block and block.get("kind")) for block in blocks}) == 1
-    names = {}
-    for value, block in zip(values, blocks, strict=True):
-        if block is None:
-            names[label(value)] = label(value)
-            continue
-        kind = block.get("kind")
-        alike = [each for each in blocks if each is not None and each.get("kind") == kind]
-        keys = dict.fromkeys(key for each in alike for key in each)
-        told = [key for key in keys if len({(key in x, label(x.get(key))) for x in alike}) > 1]
-        parts = [] if kind is None or (alone and any(key in block for key in told)) else [str(kind)]
-        parts += [f"{key}={label(block[key])}" for key in told if key in block]
-        names[label(value)] = ", ".join(parts) or label(value)
-    return names
-
-
-def _block(value: Any) -> dict[str, Any] | None:
-    """A block, also one that was read from a table as its label."""
-    if isinstance(value, str) and value.startswith("{"):
-        value = yaml.safe_load(value)
-    return value if isinstance(value, dict) else None
-
-
-def tabled(value: Any) -> Any:
-    """A swept value for a table: as ``label``, but times and bandwidths are numbers."""
-    text = label(value)
-    number = in_base_unit(text) if isinstance(text, str) else None
-    return text if number is None else number
-
-
-def plain_values(key: str, values: Iterable[Any]) -> list[Any]:
-    """Values as a YAML file could have given them: NumPy's numbers become Python's."""
-    if not isinstance(key, str):
-        raise ScenarioError(f"{shown(key)}: not a key; expected one like network.drop")
-    alone = isinstance(values, str | Mapping) or not isinstance(values, Iterable)
-    try:
-        return [plain(value) for value in ([values] if alone else values)]
-    except (TypeError, ValueError) as error:
-        raise ScenarioError(f"--set {key}: {error}") from None
-
-
-def knobs_of(given: Mapping[str, Mapping[str, Sequence[Any]]]) -> Knobs:
-    """``{side: {key: values}}`` as knobs."""
-    try:
-        return {
-            str(side): (key, plain_values(key, values))
-            for side, block in given.items()
-            for key, values in block.items()
-        }
-    except AttributeError:
-        raise ScenarioError(
-            "tune, knobs: must be a key with values for each side, like "
-            f"{{'sync': {{'network.retransmit_after': ['1 s', 'never']}}}} (got {shown(given)})"
-        ) from None
-
-
-# --- writing ------------------------------------------------------------------------------------
-def as_file(request: Request, name: str, folder: Path) -> str | None:
-    """A sweep file for ``folder`` that asks for the same; None where no file has the base."""
-    if not isinstance(request.base, Path):
-        return None
-
-    def blocks(knobs: Knobs) -> dict[str, Any]:
-        return {side: {key: values} for side, (key, values) in knobs.items()}
-
-    given = {
-        "base": os.path.relpath(request.base.absolute(), folder.absolute()),
-        "name": name,
-        "grid": request.grid,
-        "worlds": dict(request.worlds),
-        "vary": request.vary and dict([request.vary]),
-        "tune": {**blocks(request.tune), "budget": request.budget} if request.tune else None,
-        "frontier": blocks(request.frontier) if request.frontier else None,
-        "target": request.target,
-        "seeds": request.seeds,
-    }
-    return yaml.safe_dump(
-        {key: value for key, value in given.items() if value}, sort_keys=False, allow_unicode=True
-    )
-
-
-# --- reading ------------------------------------------------------------------------------------
-def read_request(path: Path | Mapping[str, Any]) -> Request:
-    """A sweep file, or a scenario to be swept, which may be a dictionary."""
-    if not isinstance(path, Path):
-        return Request(base=path)
-    path = shipped(path)
-    source = Source(path, read_yaml(read_scenario_text(path)))
-    given = source.text.value
-    if not isinstance(given, dict) or "task" in given or not {"base", "grid"} & given.keys():
-        return Request(base=path)  # a scenario; whatever is wrong with it is said by load_scenario
-    for block in ("grid", "vary"):
-        if isinstance(given.get(block), dict):
-            given[block] = {key: _ranged(values) for key, values in given[block].items()}
-    found = _mistakes(given)
-    if found or source.text.faults:
-        raise source.error(found)
-    places = {}
-    swept = [(block, key) for block in ("grid", "vary") for key in given.get(block, {})]
-    for block, key in swept:
-        at = source.text.values[(block, key)]
-        for index, value in enumerate(given[block][key]):
-            position = source.text.values.get((block, key, index), at)
-            here = f"{path}:{position.line}:{position.column}: {block}."
-            places[f"{key}={label(value)}"] = here
-    vary, frontier, tune = given.get("vary"), given.get("frontier"), dict(given.get("tune", {}))
-    return Request(
-        base=path.parent / given["base"],
-        grid=given.get("grid", {}),
-        seeds=given.get("seeds"),
-        name=given.get("name", path.stem),
-        target=given.get("target"),
-        vary=None if vary is None else next(iter(vary.items())),
-        budget=float(tune.pop("budget", DEFAULT_BUDGET)),
-        tune=knobs_of(tune),
-        frontier=None if frontier is None else knobs_of(frontier),
-        worlds=given.get("worlds", {}),
-        places=places,
-    )
-
-
-def _ranged(values: Any) -> Any:
-    """A list, or a range, with the values of all ranges in it; what is wrong is said later."""
-    try:
-        ranged = with_ranges(values if isinstance(values, list) else [values])
-    except ValueError:
-        return values
-    return ranged if isinstance(values, list) or ranged != [values] else values
-
-
-def _mistakes(given: dict[str, Any]) -> list[Mistake]:
-    """What is wrong with a sweep file."""
-    found = []
-    for key in given:
-        if key not in _FILE_KEYS:
-            what = f"unknown key;{did_you_mean(key, _FILE_KEYS)} allowed: {', '.join(_FILE_KEYS)}"
-            found.append(Mistake((key,), what, "key"))
-    if "base" not in given:
-        found.append(Mistake(("base",), "missing key; expected a scenario's path", "missing"))
-    found += [
-        Mistake((key,), f"must be text (got {shown(given[key])})")
-        for key in ("base", "target", "name", "description")
-        if key in given and not (isinstance(given[key], str) and given[key])
-    ]
-    name = given.get("name")
-    if isinstance(name, str) and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", name):
-        what = "must be 1 to 80 letters, digits, dots, hyphens or underscores"
-        found.append(Mistake(("name",), f"{what} (got {shown(name)})"))
-    seeds = given.get("seeds", 1)
-    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-        found.append(Mistake(("seeds",), f"must be a whole number from 1 (got {shown(seeds)})"))
-    for block in ("grid", "vary"):
-        found += _block_mistakes((block,), given.get(block, {}))
-    if isinstance(given.get("vary"), dict) and len(given["vary"]) != 1:
-        found.append(Mistake(("vary",), f"must have one key (got {len(given['vary'])})"))
-    return found + _tune_mistakes(given) + _world_mistakes(given)
-
-
-def _block_mistakes(path: tuple[str, ...], values: Any) -> list[Mistake]:
-    """What is wrong with keys and their lists of values."""
-    if not isinstance(values, dict):
-        return [Mistake(path, f"must be keys with lists of values (got {shown(values)})")]
-    return [
-        Mistake((*path, key), wrong)
-        for key, items in values.items()
-        if (wrong := wrong_values(items)) is not None
-    ]
-
-
-def _tune_mistakes(given: dict[str, Any]) -> list[Mistake]:
-    """What is wrong with the knobs of sides."""
-    found = []
-    for block in ("tune", "frontier"):
-        sides = given.get(block, {})
-        if not isinstance(sides, dict):
-            found.append(Mistake((block,), f"must be sides with a key each (got {shown(sides)})"))
-            continue
-        for side, knob in sides.items():
-            if block == "tune" and side == "budget":
-                if not budget_is_valid(knob):
-                    what = f"must be a number from 1 (got {shown(knob)})"
-                    found.append(Mistake((block, side), what))
-            elif isinstance(knob, dict) and len(knob) != 1:
-                found.append(Mistake((block, side), f"must have one key (got {len(knob)})"))
-            else:
-                found += _block_mistakes((block, side), knob)
-    return found
-
-
-def budget_is_valid(budget: Any) -> bool:
-    """Is it a number from 1?"""
-    number = isinstance(budget, int | float) and not isinstance(budget, bool)
-    return number and 1 <= budget < math.inf
-
-
-def _world_mistakes(given: dict[str, Any]) -> list[Mistake]:
-    """What is wrong with worlds, and with the keys of the grid that only they use."""
-    worlds, grid = given.get("worlds", {}), given.get("grid", {})
-    if not isinstance(worlds, dict) or not all(isinstance(each, dict) for each in worlds.values()):
-        return [Mistake(("worlds",), f"must be names with overrides (got {shown(worlds)})")]
-    own = [key for key in grid if key.startswith("$")] if isinstance(grid, dict) else []
-    used = set().union(*(_references(each) for each in worlds.values()))
-    found = [
-        Mistake(("grid", key), "no world refers to it", "key") for key in own if key not in used
-    ]
-    unknown = sorted(used.difference(own))
-    if unknown:
-        what = f"{unknown[0]} is no key of grid; those are: {', '.join(own) or 'none'}"
-        found.append(Mistake(("worlds",), what))
-    return found
-
-
-def _references(value: Any) -> set[str]:
-    """The ``$keys`` in a world's overrides."""
-    if isinstance(value, dict):
-        return set().union(*map(_references, value.values()))
-    return {value} if isinstance(value, str) and value.startswith("$") else set()
-
-
-def filled_in(value: Any, values: Mapping[str, Any]) -> Any:
-    """Overrides of a world, with the values of ``$keys`` in their places."""
-    if isinstance(value, dict):
-        return {key: filled_in(item, values) for key, item in value.items()}
-    return values[value] if isinstance(value, str) and value.startswith("$") else value
-
-
-def wrong_values(values: Any) -> str | None:
-    """What is wrong with the values of a swept key."""
-    if not isinstance(values, list) or not values:
-        return f"must be a list of one or more values (got {shown(values)})"
-    for value in repeated(values):
-        return f"the value {shown(value)} is given twice"
-    return None

@@ -1,43 +1,32 @@
-"""Sweeps: all runs of a grid of values and seeds, computed once, kept in the common store.
+"""What comes out of many runs: the tables of a sweep, of a comparison and of frontiers.
 
-Each run is an ordinary result (``results/<name>-<hash8>/``), so that a sweep which was killed goes
-on where it was.  Its tables and figures live in ``results/sweeps/<name>-<hash8>/``.
+They live in ``results/sweeps/<name>-<hash8>/``, and are read again as they were returned.
 """
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Integral
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 
-from simulator.errors import SimulatorError
-from simulator.scenario.kinds import kind_of
-from simulator.scenario.mistakes import shown
-from simulator.store.store import (
-    RESULTS_VERSION,
-    SCHEMA_VERSION,
-    Store,
-    place_in,
-    software,
-    write_manifest,
-)
-from simulator.store.whole_files import describe, hash_of, replacing
-from simulator.sweeps.jobs import require_travel, tied_here
-from simulator.sweeps.plan import Plan, common_metrics
-from simulator.sweeps.request import Request, as_file, label, read_request
-from simulator.sweeps.tables import curves_table, metric_kinds, runs_table, summary_table
-from simulator.sweeps.work import Progress, Run, complete, unfinished
-from simulator.sweeps.workers import crew_for
+from simulator.errors import DamagedError, SimulatorError
+from simulator.runs.scenarios import path_of
+from simulator.showing import Shown
+from simulator.store.store import check_files, read_file, read_manifest
+from simulator.store.whole_files import damaged
+from simulator.sweeps.comparison import speedup_text
 
 
-@dataclass(frozen=True)
-class Sweep:
-    """The tables of a sweep (``tables`` describes their columns) and where they are."""
+@dataclass(frozen=True, repr=False)
+class Sweep(Shown):
+    """The tables of a sweep: ``runs``, ``summary`` (means over seeds) and ``curves``.
+
+    ``tables`` describes their columns.
+    """
 
     folder: Path
     #: Swept keys and their values.
@@ -61,170 +50,130 @@ class Sweep:
         """How many runs failed; ``runs.reason`` says why."""
         return int((self.runs["status"] == "failed").sum())
 
+    def title(self) -> str:
+        """What was swept."""
+        swept = " × ".join(f"{key} ({len(values)})" for key, values in self.axes.items())
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"Sweep {self.name}: {swept or 'seeds'}, {len(self.runs)} runs{failed}"
 
-@dataclass(frozen=True)
-class Computed:
-    """The runs of a plan: where each one is, its hash, and the reasons of those that failed."""
+    def table(self) -> pd.DataFrame:
+        """The means."""
+        return _without_ends(self.summary)
 
-    plan: Plan
-    folders: list[Path]
-    hashes: list[str]
-    failures: dict[int, str] = field(default_factory=dict)
-    #: How many different runs these are, and how many of them were there.
-    distinct: int = 0
-    reused: int = 0
-
-    @property
-    def lost(self) -> int:
-        """How many different runs failed."""
-        return len({self.folders[number] for number in self.failures})
-
-
-def requested(
-    file: Path | Mapping[str, Any],
-    settings: Iterable[tuple[str, Sequence[Any]]],
-    *,
-    seeds: int | None = None,
-    target: str | None = None,
-) -> Request:
-    """What a file, or a scenario as a dictionary, and the settings beside it ask for.
-
-    A setting goes before the file's own.
-    """
-    request = read_request(file).with_settings(settings).with_defaults()
-    if seeds is not None:
-        request = replace(request, seeds=_from_one("seeds", seeds))
-    if target is not None and not isinstance(target, str):
-        raise SimulatorError(
-            f"target: must be text like 'distance=1%', or 'none' (got {shown(target)})"
-        )
-    return request if target is None else replace(request, target=target)
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
+        """One that is stored, as it was returned."""
+        found = load_sweep(path_of("folder", folder))
+        if type(found) is not cls:
+            raise SimulatorError(f"{folder}: holds a {type(found).__name__}, not a {cls.__name__}")
+        return found
 
 
-def _from_one(name: str, number: Any) -> int:
-    """A whole number from 1."""
-    if not isinstance(number, Integral) or isinstance(number, bool) or number < 1:
-        raise SimulatorError(f"{name}: must be a whole number from 1 (got {shown(number)})")
-    return int(number)
+@dataclass(frozen=True, repr=False)
+class Comparison(Sweep):
+    """The tables of a sweep, and ``pairs`` and ``speedup`` of its sides."""
+
+    #: The key compared, and its values: the speed-ups are those of the first over each other.
+    vary: tuple[str, list[Any]]
+    #: One row a pair of runs, and one row a combination of the grid (and other side).
+    pairs: pd.DataFrame
+    speedup: pd.DataFrame
+    #: What sides have at equal budgets: one row a combination, budget, side and metric.
+    at_equal: pd.DataFrame = field(default_factory=pd.DataFrame)
+    #: Every value that was tried on held-out seeds, and which was taken; None: nothing was tuned.
+    tuning: pd.DataFrame | None = None
+
+    def title(self) -> str:
+        """What was compared, and what came of it."""
+        first = speedup_text(self.speedup.iloc[0]) if len(self.speedup) == 1 else ""
+        what = first or f"{len(self.vary[1])} values of {self.vary[0]}"
+        return f"Comparison {self.name}: {what}"
+
+    def table(self) -> pd.DataFrame:
+        """The speed-ups with their intervals."""
+        return self.speedup
 
 
-def compute(
-    plan: Plan,
-    store: Store,
-    *,
-    jobs: int | None = None,
-    dask: str | None = None,
-    force: bool = False,
-    progress: Progress | None = None,
-) -> Computed:
-    """Compute the runs that the store does not have; this process alone writes to the store.
+@dataclass(frozen=True, repr=False)
+class Frontier(Sweep):
+    """The tables of a sweep over knobs, and ``points``: what each of their values costs."""
 
-    Combinations that differ only in keys without effect share a run (``plan.effective``).
-    """
-    jobs = None if jobs is None else _from_one("jobs", jobs)
-    if tied_here(
-        plan.runs[0].scenario
-    ):  # what the code of such a plugin refers to is in no hash: nothing is reused
-        jobs, force = 1 if jobs is None else jobs, True
-    if jobs != 1 or dask is not None:
-        require_travel(plan.runs[0].scenario)
-    planned = [Run(run.scenario, store) for run in plan.runs]
-    runs = list({run.key: run for run in planned}.values())
-    missing = list(range(len(runs))) if force else unfinished(runs)
-    failed: dict[int, str] = {}
-    if missing:
-        store.check_writable()
-        with crew_for(min(jobs or os.cpu_count() or 1, len(missing)), dask) as crew:
-            failed = complete(runs, missing, crew, force=force, progress=progress)
-    reasons = {runs[number].key: why for number, why in failed.items()}
-    return Computed(
-        plan,
-        [run.place for run in planned],
-        [run.full_hash for run in planned],
-        {n: reasons[run.key] for n, run in enumerate(planned) if run.key in reasons},
-        distinct=len(runs),
-        reused=len(runs) - len(missing),
+    vary: tuple[str, list[Any]]
+    #: One row a world, combination, side and value: time, communications and bytes to target.
+    points: pd.DataFrame
+    #: One row a world, budget of messages and side: the time that it needs with so many.
+    equal_messages: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def title(self) -> str:
+        """What was compared."""
+        return f"Frontier {self.name}: {len(self.points)} points, {len(self.runs)} runs"
+
+    def table(self) -> pd.DataFrame:
+        """What every value costs."""
+        return _without_ends(self.points)
+
+
+KINDS: dict[str, type[Sweep]] = {"sweep": Sweep, "compare": Comparison, "frontier": Frontier}
+#: A table's file is called as it is, but for this one.
+_FILES = {"points": "frontier"}
+
+
+def files_of(sweep: Sweep) -> dict[str, pd.DataFrame]:
+    """Its tables, by the name of their files."""
+    tables = {name: value for name, value in vars(sweep).items() if isinstance(value, pd.DataFrame)}
+    return {_FILES.get(name, name): table for name, table in tables.items() if len(table.columns)}
+
+
+def _without_ends(table: pd.DataFrame) -> pd.DataFrame:
+    return table[[name for name in table if not str(name).endswith(("_low", "_high"))]]
+
+
+def load_sweep(folder: Path) -> Sweep:
+    """What ``sweep`` or ``compare`` left in a folder, as it returned it."""
+    manifest = read_manifest(folder)
+    what = manifest.get("what")
+    if what not in KINDS:
+        raise DamagedError(f"{folder}: not a sweep, a comparison or a frontier of this version")
+    check_files(folder, manifest, ())
+    axes: dict[str, list[Any]] = manifest.get("axes", {})
+    key, values = manifest.get("vary", ("", []))
+    names = [*axes, key, "value", "given", "first", "second", "side"]
+    given: dict[str, Any] = {"curves": pd.DataFrame()}
+    fields = {file: name for name, file in _FILES.items()}
+    for file in manifest["files"]:
+        name = file.removesuffix(".csv")
+        if name != file:
+            given[fields.get(name, name)] = _table(folder, manifest, file, names)
+    if what != "sweep":
+        given["vary"] = (key, values)
+    return KINDS[what](
+        folder=folder,
+        axes=axes,
+        metrics={kind: tuple(about) for kind, about in manifest.get("metrics", {}).items()},
+        notes=tuple(manifest.get("notes", ())),
+        **given,
     )
 
 
-def write_sweep(
-    computed: Computed, store: Store, draw: Callable[[Sweep, Path], None] | None = None
-) -> Sweep:
-    """The tables of a sweep, and the figures that ``draw`` makes of it, in its own folder."""
-    result = tables(computed, store, "sweep")
-    with replacing(result.folder) as draft:
-        write_tables(computed, result, draft, "sweep", curves=result.curves)
-        if draw is not None:
-            draw(result, draft)
-    return result
+def _table(folder: Path, manifest: dict[str, Any], name: str, keys: list[str]) -> pd.DataFrame:
+    """A table with the swept values as they were: a number in a column of words is one again."""
+    content = read_file(folder, manifest, name)
+    try:
+        header = pd.read_csv(io.BytesIO(content), nrows=0).columns
+        as_text = dict.fromkeys((key for key in keys if key in header), str)
+        table = pd.read_csv(io.BytesIO(content), converters=as_text)
+    except ValueError as error:
+        raise damaged(folder / name, f"no table: {error}") from None
+    for key in as_text:
+        table[key] = [_value(text) for text in table[key]]
+    return table
 
 
-def tables(computed: Computed, store: Store, what: str) -> Sweep:
-    """The tables of a sweep, read from the store."""
-    plan, folders, failures = computed.plan, computed.folders, computed.failures
-    runs = runs_table(plan, store, folders, failures)
-    kinds = metric_kinds(plan)
-    if what == "compare":  # those that mean the same for all sides
-        firsts = [next(group).scenario for _, group in plan.groups()]
-        assert plan.request.vary is not None
-        sides = len(plan.request.vary[1])
-        cells = [firsts[start : start + sides] for start in range(0, len(firsts), sides)]
-        kinds = [kind for kind in kinds if all(kind in common_metrics(cell) for cell in cells)]
-    return Sweep(
-        folder=place_in(store.root / "sweeps", plan.name, _digest(computed, what)),
-        axes=plan.axes,
-        runs=runs,
-        summary=summary_table(plan, runs),
-        curves=curves_table(plan, store, folders, failures),
-        metrics={
-            kind_of(metric): (metric.label, metric.grows)
-            for metric in plan.runs[0].scenario.kinds.metrics
-            if kind_of(metric) in kinds
-        },
-        notes=(),
-    )
-
-
-def write_tables(
-    computed: Computed,
-    result: Sweep,
-    folder: Path,
-    what: str,
-    more: dict[str, Any] | None = None,
-    **frames: pd.DataFrame,
-) -> None:
-    """Every table as CSV, and what made them; with ``more`` for those who read them again.
-
-    ``request.yaml`` is a sweep file that asks for all of it again.
-    """
-    frames = {"runs": result.runs, "summary": result.summary, **frames}
-    for name, frame in frames.items():
-        frame.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-    plan = computed.plan
-    plugins = plan.runs[0].scenario.plugins
-    asked = as_file(plan.request, plan.name, result.folder)
-    if asked is not None:
-        (folder / "request.yaml").write_text(asked, encoding="utf-8")
-    manifest = {
-        "schema_version": SCHEMA_VERSION,
-        "results_version": RESULTS_VERSION,
-        "hash": _digest(computed, what),
-        "what": what,
-        **(more or {}),
-        "metrics": result.metrics,
-        "notes": result.notes,
-        "plugins": list(plugins.references) if plugins else [],
-        "axes": {key: [label(value) for value in values] for key, values in plan.axes.items()},
-        "runs": [place.name for place in computed.folders],
-        "failed": {computed.folders[n].name: why for n, why in computed.failures.items()},
-        "software": software(),
-        "files": describe(folder),
-    }
-    write_manifest(folder, manifest)
-
-
-def _digest(computed: Computed, what: str) -> str:
-    """A sweep is its runs, the keys by which they are told apart, and what was asked of them."""
-    plan = computed.plan
-    values = [[label(value) for value in run.values.values()] for run in plan.runs]
-    return hash_of([what, list(plan.axes), computed.hashes, values, plan.request.asked])
+def _value(text: str) -> Any:
+    """A cell: a number where it looks like one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -7,6 +7,7 @@ the number of workers and the order in which runs ended.  No wall-clock time is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,32 @@ from simulator.store.store import Store
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import BUDGET_AN_AGENT, label, tabled
 
+#: A run's samples; None: it failed.
+Trace = pd.DataFrame | None
 _COUNTS = ("communications", "delivered", "dropped", "missed", "stale", "skipped", "bytes")
 #: What metrics are drawn against.
 CURVE_AXES = ("time", "communications", "bytes")
 #: Points of a curve between its start and its end.
 _POINTS = 200
 
-
 #: Models to which a run's own are compared, beside their errors.
 STAGES = ("solitary", "optimum")
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The runs of a plan: where each one is, its hash, and the reasons of those that failed."""
+
+    plan: Plan
+    folders: list[Path]
+    failures: dict[int, str] = field(default_factory=dict)
+    #: How many of the different runs were there.
+    reused: int = 0
+
+    @property
+    def lost(self) -> int:
+        """How many different runs failed."""
+        return len({self.folders[number] for number in self.failures})
 
 
 def metric_kinds(plan: Plan) -> list[str]:
@@ -82,16 +100,14 @@ def geometric_mean(values: ArrayLike) -> tuple[float, float, float]:
 
 
 # --- runs.csv -----------------------------------------------------------------------------------
-def runs_table(
-    plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
-) -> pd.DataFrame:
+def runs_table(plan: Plan, store: Store, computed: Computed) -> pd.DataFrame:
     """One row a run.
 
     A run with a target that it did not reach has empty times to target: it is censored at its
     ``simulated_time``.
     """
-    rows = []
-    for number, (run, folder) in enumerate(zip(plan.runs, folders, strict=True)):
+    rows, failures = [], computed.failures
+    for number, (run, folder) in enumerate(zip(plan.runs, computed.folders, strict=True)):
         row: dict[str, Any] = {key: tabled(value) for key, value in run.values.items()}
         row |= {"tuned": tuned_text(run.tuned), "seed": run.scenario.seed}
         row |= {"status": "done", "reason": None}
@@ -142,6 +158,14 @@ def tuned_column(plan: Plan) -> list[str]:
     return ["tuned"] if any(run.tuned for run in plan.runs) else []
 
 
+#: What a target costs, and what a run that did not get there has spent of it.
+_ENDS = {
+    "time_to_target": "simulated_time",
+    "communications_to_target": "communications",
+    "bytes_to_target": "bytes",
+}
+
+
 def censored(runs: pd.DataFrame) -> pd.Series[bool]:
     """Which finished runs had a target and did not reach it."""
     return (runs["status"] == "done") & runs["target"].notna() & runs["time_to_target"].isna()
@@ -152,33 +176,23 @@ def never(runs: pd.DataFrame) -> pd.Series[bool]:
     return censored(runs) & (runs["simulated_time"] == 0) & (runs["communications"] == 0)
 
 
-def times_or_limits(runs: pd.DataFrame) -> pd.DataFrame:
-    """Time and communications to target, where a censored run enters with its end.
+def to_target(runs: pd.DataFrame) -> pd.DataFrame:
+    """Time, communications and bytes to target, where a censored run enters with its end.
 
-    One that would never reach it has infinity.
+    One that would never reach it has infinity.  A run ends where it reaches its target, so its
+    bytes are those to the target.
     """
     has_target, hopeless = runs["target"].notna(), never(runs)
-    ends = {"time_to_target": "simulated_time", "communications_to_target": "communications"}
     return pd.DataFrame(
         {
-            name: runs[name]
+            name: runs.get(name, runs[end])
             .astype("float64")
-            .where(runs[name].notna(), runs[end])
+            .fillna(runs[end].astype("float64"))
             .mask(hopeless, np.inf)
             .where(has_target)
-            for name, end in ends.items()
+            for name, end in _ENDS.items()
         }
     ).astype("float64")
-
-
-def to_target(runs: pd.DataFrame) -> pd.DataFrame:
-    """What the target costs in time, communications and bytes; as in ``times_or_limits``.
-
-    A run ends where it reaches its target, so its bytes are those to the target.
-    """
-    table = times_or_limits(runs).set_axis(["time", "communications"], axis=1)
-    sent = runs["bytes"].astype("float64").mask(never(runs), np.inf)
-    return table.assign(bytes=sent.where(runs["target"].notna()))
 
 
 def limit_notes(plan: Plan, runs: pd.DataFrame) -> tuple[str, ...]:
@@ -206,22 +220,24 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     """Mean and 95 % interval over seeds of each combination.
 
     Failed runs are counted and left out.  A run that did not reach its target counts as censored
-    and enters the time to target with its end: the mean is then a lower bound.  Of times and
-    communications to target the means are geometric, of what runs ended with arithmetic.
+    and enters the costs to target with its end: the mean is then a lower bound.  Of times,
+    communications and bytes to target the means are geometric, of what runs ended with arithmetic.
     """
-    late, entering = censored(runs), times_or_limits(runs)
+    late, entering = censored(runs), to_target(runs)
     metrics = [name for name in metric_kinds(plan) if name in runs]
     measures = ["communications", "bytes", "simulated_time", *metrics, *entering]
     rows = []
-    for values, here in zip(plan.combinations, by_combination(plan), strict=True):
-        done = here & (runs["status"] == "done").to_numpy()
+    for number, values in enumerate(plan.combinations):
+        here = plan.numbers(number)
+        own = runs.iloc[here.start : here.stop]
+        done = np.flatnonzero(own["status"] == "done") + here.start
         row: dict[str, Any] = {key: tabled(value) for key, value in values.items()}
-        row["tuned"] = tuned_text(plan.runs[int(np.argmax(here))].tuned)
-        row |= {"runs": int(here.sum()), "failed": int(here.sum() - done.sum())}
-        row |= {"censored": int(late[done].sum())}
+        row["tuned"] = tuned_text(plan.first(number).tuned)
+        row |= {"runs": len(here), "failed": len(here) - len(done)}
+        row |= {"censored": int(late.iloc[done].sum())}
         for name in measures:
             column = entering[name] if name in entering else runs[name].astype("float64")
-            sample = column[done].to_numpy()
+            sample = column.iloc[done].to_numpy()
             if not len(sample) or np.isnan(sample).any():
                 continue
             mean, low, high = (
@@ -234,37 +250,35 @@ def summary_table(plan: Plan, runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).reindex(columns=names)
 
 
-def by_combination(plan: Plan) -> list[np.ndarray]:
-    """For each combination, which of the runs are its own."""
-    numbers = np.array([run.combination for run in plan.runs])
-    return [numbers == number for number in range(int(numbers[-1]) + 1)]
-
-
 # --- curves.csv ---------------------------------------------------------------------------------
-def curves_table(
-    plan: Plan, store: Store, folders: Sequence[Path], failures: Mapping[int, str]
-) -> pd.DataFrame:
-    """Every metric against time, communications and bytes: mean and 95 % interval over seeds.
+def curves(values: Mapping[str, Any], traces: Sequence[Trace], kinds: list[str]) -> pd.DataFrame:
+    """A combination's metrics against time, communications and bytes, over its seeds.
 
-    Metrics are step functions: at each x a run has the value of its last sample, also after its
-    end, and nothing is interpolated.
+    Means and 95 % intervals.  Metrics are step functions: at each x a run has the value of its last
+    sample, also after its end, and nothing is interpolated.
     """
-    blocks, kinds = [], metric_kinds(plan)
-    for values, here in zip(plan.combinations, by_combination(plan), strict=True):
-        done = [number for number in np.flatnonzero(here).tolist() if number not in failures]
-        traces = [store.trace(folders[number]) for number in done]
-        for axis in CURVE_AXES if traces else ():
-            block = _curve(traces, axis, kinds)
-            block.insert(0, "runs", len(traces))
-            block.insert(0, "axis", axis)
-            for key, value in reversed(values.items()):
-                block.insert(0, key, [tabled(value)] * len(block))
-            blocks.append(block)
+    done = [trace for trace in traces if trace is not None]
+    blocks = []
+    for axis in CURVE_AXES if done else ():
+        block = _curve(done, axis, kinds)
+        keys = {key: tabled(value) for key, value in values.items()}
+        for number, (key, value) in enumerate({**keys, "axis": axis, "runs": len(done)}.items()):
+            block.insert(number, key, [value] * len(block))
+        blocks.append(block)
+    return pd.concat(blocks, ignore_index=True) if blocks else pd.DataFrame()
+
+
+def curves_table(plan: Plan, blocks: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The curves of all combinations."""
+    first = [*plan.axes, "axis", "runs", "x"]
+    blocks = [block for block in blocks if len(block)]
     if not blocks:
-        return pd.DataFrame(columns=[*plan.axes, "axis", "runs", "x"])
+        return pd.DataFrame(columns=first)
     table = pd.concat(blocks, ignore_index=True)
-    metrics = [f"{m}{end}" for m in kinds if m in table for end in ("", "_low", "_high")]
-    return table[[*plan.axes, "axis", "runs", "x", *metrics]]
+    kinds = metric_kinds(plan)
+    return table[
+        [*first, *(f"{m}{end}" for m in kinds if m in table for end in ("", "_low", "_high"))]
+    ]
 
 
 def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -> Floats:
@@ -273,7 +287,7 @@ def last_values(trace: pd.DataFrame, axis: str, x: Floats, metrics: list[str]) -
     return trace[metrics].to_numpy()[rows]
 
 
-def _curve(traces: list[pd.DataFrame], axis: str, kinds: list[str]) -> pd.DataFrame:
+def _curve(traces: Sequence[pd.DataFrame], axis: str, kinds: list[str]) -> pd.DataFrame:
     end = max(float(trace[axis].iloc[-1]) for trace in traces)
     x = np.linspace(0.0, end, _POINTS + 1) if end > 0 else np.zeros(1)
     metrics = [name for name in kinds if all(name in trace for trace in traces)]

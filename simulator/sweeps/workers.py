@@ -1,6 +1,7 @@
-"""Runs on other processes: a pool of local ones, or the workers of a Dask cluster.
+"""Work that is done once, in this process, in a pool of local ones or on a Dask cluster.
 
-What comes back of a job is saved by the caller alone.
+What is stored already is not computed again.  Only the process that asks for the work writes, one
+finished task at a time, so that a kill loses at most the tasks in progress.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from concurrent.futures import (
     wait,
 )
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from simulator.errors import SimulatorError
+from simulator.runs.tasks import Failed, Job, Outcome, Task, reason_for
 from simulator.shipped import install
 from simulator.store.whole_files import scratch
-from simulator.sweeps.jobs import Failed, Job, Outcome, execute, reason_for
 
 #: Each worker computes on one core; a numerical library that takes them all slows the others down.
 _ONE_THREAD = dict.fromkeys(
@@ -43,7 +44,16 @@ _ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
+#: What to tell somebody who interrupts.
+RESUMED = "what is finished is stored; the same command goes on from there"
+#: Called at every change with the numbers of tasks that are finished, running and failed.
+OnChange = Callable[[int, int, int], None]
 _DIED = "its worker process died twice while it ran"
+
+
+def execute(job: Job) -> Outcome:
+    """Do a job, wherever this process is."""
+    return job.execute()
 
 
 class Crew(Protocol):
@@ -58,18 +68,6 @@ class Crew(Protocol):
 
     def rebuild(self) -> None:
         """Replace workers that broke down."""
-
-
-class Here:
-    """One job after the other in this very process; a context manager like the other crews."""
-
-    slots = 1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 #: New ones, with nothing of this process but what they are given.
@@ -229,9 +227,58 @@ def _reach(address: str) -> None:
         ) from None
 
 
-# --- all jobs of a sweep ------------------------------------------------------------------------
+# --- all tasks of a sweep -----------------------------------------------------------------------
+@contextmanager
+def noting(note: str) -> Iterator[None]:
+    """Tell somebody who interrupts what remains."""
+    try:
+        yield
+    except BaseException as error:
+        if note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
+
+
+def complete(
+    tasks: Sequence[Task],
+    missing: Sequence[int],
+    crew: Crew | None,
+    *,
+    force: bool = False,
+    progress: OnChange | None = None,
+) -> dict[int, str]:
+    """Do those of the tasks that are missing; the failed ones, and why."""
+    report = progress or (lambda done, running, failed: None)
+    done, running = len(tasks) - len(missing), 0
+    failures: dict[int, str] = {}
+    report(done, running, 0)
+    wanted = [tasks[number] for number in missing]
+    with noting(RESUMED):
+        for position, outcome in (
+            _one_by_one(wanted) if crew is None else run_all([task.job for task in wanted], crew)
+        ):
+            if outcome is None:
+                running += 1
+            elif isinstance(outcome, Failed):
+                running -= 1
+                failures[missing[position]] = outcome.reason
+            else:
+                running -= 1
+                wanted[position].save(outcome, force)
+                done += 1
+            report(done, running, len(failures))
+    return failures
+
+
+def _one_by_one(tasks: Sequence[Task]) -> Iterator[tuple[int, Outcome | None]]:
+    """As ``run_all``, here, without a way through text and files."""
+    for number, task in enumerate(tasks):
+        yield number, None
+        yield number, task.execute()
+
+
 def run_all(
-    makers: Sequence[Callable[[], Job]], crew: Crew | Here
+    makers: Sequence[Callable[[], Job]], crew: Crew
 ) -> Iterator[tuple[int, Outcome | None]]:
     """Yield (number, outcome) of every job in order of completion, (number, None) when it starts.
 
@@ -241,11 +288,6 @@ def run_all(
     last.  All that were out then go out again, one at a time: a run that loses its worker alone
     has lost it twice, and has failed.
     """
-    if isinstance(crew, Here):
-        for number, make in enumerate(makers):
-            yield number, None
-            yield number, make().execute()
-        return
     waiting, suspects = deque(range(len(makers))), deque[int]()
     out: dict[Future[Outcome], int] = {}
     finished: list[tuple[int, Outcome]] = []
@@ -294,8 +336,8 @@ def _outcome(future: Future[Outcome]) -> Outcome:
         return Failed(f"{type(error).__name__}: {error}")
 
 
-def crew_for(jobs: int, dask: str | None) -> LocalCrew | DaskCrew | Here:
-    """The workers that the user asked for."""
+def crew_for(jobs: int, dask: str | None) -> AbstractContextManager[Crew | None]:
+    """The workers that the user asked for; None: this very process."""
     if dask is not None:
         return DaskCrew(dask)
-    return Here() if jobs == 1 else LocalCrew(jobs)
+    return nullcontext() if jobs == 1 else LocalCrew(jobs)

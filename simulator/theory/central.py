@@ -16,16 +16,15 @@ from threading import Lock
 from typing import Any, ParamSpec
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg
 
 from agents.losses import Floats, Kinked, Loss, design
+from agents.losses.loss import Indices
 from simulator.errors import NoOptimumError, SimulatorError
 
-Indices = NDArray[np.int64]
 Data = Callable[[Floats], tuple[Floats, Floats]]
 P = ParamSpec("P")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from agents.machinery.code_errors import failed, read_only
 from agents.parameters import Collaborative
@@ -16,6 +15,7 @@ from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
 from simulator.scenario.kinds import Metric, Problems, Task
 from simulator.scenario.schema import Scenario
+from simulator.scenario.tables import Ints
 from simulator.theory.objectives import OBJECTIVES, Objective, consensus_model
 
 
@@ -305,7 +305,7 @@ METRICS: dict[str, type[Metric]] = {
 }
 
 
-def _predictions(test: DataSets, owner: NDArray[np.int64], models: Floats) -> Floats:
+def _predictions(test: DataSets, owner: Ints, models: Floats) -> Floats:
     """x_t·θ of each test point's agent, (T,); without features its mean."""
     if test.X is None:
         return models[owner, 0]

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, diags_array, triu
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import cg
 
-from simulator.errors import NoOptimumError, ScenarioError, SimulatorError
+from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import Floats, Problem
 from simulator.theory.central import minimise, remembered
 
@@ -121,7 +120,6 @@ def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) ->
 
     which is positive definite and well scaled.  Agents without neighbours keep their models.
     """
-    _require_data(W, confidence)
     degrees = np.asarray(W.sum(axis=1), dtype=float).ravel()
     linked = np.flatnonzero(degrees > 0)
     Theta = solitary.copy()
@@ -200,20 +198,6 @@ def consensus_model(problem: Problem, ridge: float) -> Floats:
             everybody,
             np.ones(len(data.y)),
         )[0]
-
-
-def _require_data(W: csr_array, confidence: Floats) -> None:
-    """Without any confidence in a connected component, nothing determines its models."""
-    _, component = connected_components(W, directed=False)
-    sizes = np.bincount(component)
-    trust = np.bincount(component, weights=confidence)
-    if np.any((sizes > 1) & (trust == 0)):
-        worst = int(np.flatnonzero((sizes > 1) & (trust == 0))[0])
-        agent = int(np.flatnonzero(component == worst)[0])
-        raise ScenarioError(
-            f"none of the {sizes[worst]} agents connected with agent {agent} has any data; "
-            "every connected part of the graph needs an agent with data"
-        )
 
 
 def _conjugate_gradients(matrix: csr_array, right: Floats) -> Floats:

@@ -24,7 +24,8 @@ from agents.rules.cd import CoordinateDescent
 from agents.running import RunningRule
 from simulator.engines.setup import prepare
 from simulator.errors import SimulatorError
-from simulator.runs.run import run, start_engine
+from simulator.runs.run import run
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, build, problem_of
 from tests.engines.oracle_rules import propagated

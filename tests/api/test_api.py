@@ -24,8 +24,8 @@ from simulator import (
     run,
     sweep,
 )
-from simulator.api.progress import _in_notebook, line
 from simulator.errors import ScenarioError, SimulatorError
+from simulator.runs.progress import _in_notebook, line
 from simulator.sweeps.request import knobs_of
 
 TINY = {
@@ -125,7 +125,9 @@ def test_what_is_no_scenario():
         ({"progress": "x"}, "progress: must be True, False or a function (got 'x')"),
         ({"vary": 5}, "vary: must be a key and its values"),
         ({"vary": ("algorithm.mode", 5)}, "vary: must be a key and its values"),
-        ({"tune": 5}, "must be a key with values for each side"),
+        ({"tune": 5}, "must be one key with values for each side"),
+        ({"tune": {"sync": {}}}, "must be one key with values for each side"),
+        ({"tune": {"sync": {"clock.rate": [1], "network.drop": [0]}}}, "must be one key with"),
         ({"grid": 5}, "grid: must be keys with their values (got 5)"),
         ({"grid": {5: [1]}}, "5: not a key; expected one like network.drop"),
         ({"vary": (5, [1, 2])}, "5: not a key; expected one like network.drop"),
@@ -139,6 +141,12 @@ def test_arguments_that_make_no_sense_are_named(how, message, tmp_path):
         compare(SLOW, **{"jobs": 1, "out": tmp_path / "results", **how})
     assert message in str(error.value)
     assert not (tmp_path / "results").exists()
+
+
+def test_the_most_runs_are_a_whole_number(tmp_path):
+    for wrong in ("5", 1.5, 0, True):
+        with pytest.raises(SimulatorError, match=r"max_runs: must be a whole number from 1 \(got"):
+            sweep(TINY, {"network.drop": [0]}, max_runs=wrong, jobs=1, out=tmp_path)
 
 
 def test_paths_that_are_none(tmp_path):
@@ -217,7 +225,7 @@ def test_an_index_with_a_name_is_a_column(rng):
 
 def test_a_stored_run_is_not_computed_again(folder, own, monkeypatch):
     data = points(np.random.default_rng(1))
-    monkeypatch.setattr("simulator.runs.run._run", None)
+    monkeypatch.setattr("simulator.runs.simulation._run", None)
     again = run({"name": "own", "task": {"kind": "files", "train": data}, **OWN}, out=folder)
     np.testing.assert_array_equal(again.models, own.models)
 

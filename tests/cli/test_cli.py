@@ -123,7 +123,7 @@ def test_nothing_is_said_about_compiling_where_that_is_not_wanted(tiny, here, mo
     def ends(watch, *_):
         watch.compiling = 9.0
 
-    monkeypatch.setattr("simulator.runs.run.Stopwatch.__exit__", ends)
+    monkeypatch.setattr("simulator.runs.simulation.Stopwatch.__exit__", ends)
     for quiet in ("", "1"):
         monkeypatch.setenv("MURMURATION_QUIET", quiet)
         done = here("run", "tiny.yaml", "--no-figures", "--force", cwd=tiny)

@@ -71,7 +71,7 @@ def test_show_is_what_the_command_printed(stored, here):
 
 
 def test_draw_draws_again_without_computing(stored, here, monkeypatch):
-    monkeypatch.setattr("simulator.runs.run._run", None)
+    monkeypatch.setattr("simulator.runs.simulation._run", None)
     runs = [path for path in (stored / "results").iterdir() if path.name != "sweeps"]
     options = ["--format", "pdf", "--width", 3.3, "--metric", "l2_error"]
     done = here("draw", runs[0], *options, "--labels", "l2_error=my error", cwd=stored)

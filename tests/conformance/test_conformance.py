@@ -60,7 +60,9 @@ def test_laws(tmp_path):
 
 
 # --- plugins ------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["averaging", "gradient_descent", "own_kinds", "squared_hinge"])
+@pytest.mark.parametrize(
+    "name", ["averaging", "gradient_descent", "own_kinds", "query", "squared_hinge"]
+)
 def test_the_examples(here, name):
     done = here("test", EXAMPLES / f"{name}.yaml", "--plugin", EXAMPLES / f"{name}.py")
     assert (done.returncode, done.stderr) == (0, "")

@@ -46,7 +46,8 @@ def propagated(problem, alpha, solitary):
     W, c = problem.W.toarray(), problem.confidence[:, None]
     P = W / np.maximum(W.sum(axis=1, keepdims=True), 1e-300)
     own, weight = (1 - alpha) * c, alpha + (1 - alpha) * c
-    return np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * solitary)
+    fixed = np.linalg.solve(np.eye(len(W)) - alpha / weight * P, own / weight * solitary)
+    return np.where(W.any(axis=1)[:, None], fixed, solitary)  # who has no neighbours learns alone
 
 
 class Copies:
@@ -212,10 +213,23 @@ class Descent(Copies):
 
 
 class Mixing(Copies):
-    """dpsgd: Σ_j M_ij θ_j − γ (∇L_i + (λ/n) θ_i), M of Metropolis."""
+    """dpsgd: Σ_j M_ij θ_j − γ (∇L_i + (λ/n) θ_i), M of Metropolis, over those just heard."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.heard = {}
+
+    def absorb(self, i, j, received, sent):
+        super().absorb(i, j, received, sent)
+        self.heard.setdefault(i, set()).add(j)
+
+    def forget(self, i):
+        super().forget(i)
+        self.heard.pop(i, None)
 
     def solve(self, i):
-        weight = {j: 1 / (1 + max(len(self.N[i]), len(self.N[j]))) for j in self.N[i]}
+        heard = sorted(self.heard.pop(i, ()))
+        weight = {j: 1 / (1 + max(len(self.N[i]), len(self.N[j]))) for j in heard}
         weight[i] = 1 - sum(weight.values())
         mixed = sum(weight[j] * self.Theta[i, j] for j in weight)
         self.Theta[i, i] = mixed - self.algorithm.step * self.slope(i, self.model(i))
@@ -247,18 +261,30 @@ class Wandering(Copies):
     """Those of test_oracle_network.py: noise in what is told, and in the step to where it should.
 
     An agent remembers a part of what it told beside what it heard; under *average* it takes means.
+    Under *solve, then answer* it tells its copy and a factor too.
     """
 
     def __init__(self, *args):
         super().__init__(*args)
-        protocols = ("answer, then solve", "solve, then answer", "tell", "average")
+        protocols = ("answer, then solve", "solve, then answer", "tell", "average", "sparing")
         words = self.algorithm.kind.removeprefix("wandering_")
         self.protocol = next(p for p in protocols if p.startswith(words))
 
     def tell(self, i, j):
+        if self.protocol == "solve, then answer":
+            return np.array([*self.model(i), *self.Theta[i, j], self.rng.random()])
         return self.model(i) + 0.1 * self.rng.random(self.problem.p)
 
+    def introduce(self, i, j, model):
+        if self.protocol == "solve, then answer":
+            self.Theta[i, j] = model
+        else:
+            super().introduce(i, j, model)
+
     def absorb(self, i, j, received, sent):
+        p = self.problem.p
+        if self.protocol == "solve, then answer":
+            received, sent = received[2 * p] * received[:p], received[2 * p] * sent[p : 2 * p]
         self.Theta[i, j] = 0.75 * received + 0.25 * sent
         if self.protocol == "average":
             self.Theta[i, i] = (self.model(i) + received) / 2
@@ -352,7 +378,9 @@ RULES = {
     "dpsgd": Mixing,
     "adpsgd": Pairs,
     "admm": Collaboration,
-    **{f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average")},
+    **{
+        f"wandering_{word}": Wandering for word in ("answer", "solve", "tell", "average", "sparing")
+    },
 }
 
 

@@ -12,6 +12,7 @@ import heapq
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ import numpy as np
 from tests.engines.oracle_devices import Devices, draw
 
 #: The order within an instant: agents are switched; then is sent again what that, or the end of a
-#: partition, lets pass; then comes all else, in the order of scheduling.
-SWITCHES, REPEATS, REST = range(3)
+#: partition, lets pass; then comes all else, in the order of scheduling.  Where rounds wait for
+#: neighbours only, deadlines come after that, by agent, and then timers.
+SWITCHES, REPEATS, REST, DEADLINES, TIMERS = range(5)
 
 
 @dataclass
@@ -85,10 +87,10 @@ class Simulation:
         self.job: list[Job | None] = [None] * self.n
 
     # --- time -------------------------------------------------------------------------------------
-    def at(self, time, what, *args, rank=REST):
+    def at(self, time, what, *args, rank=REST, agent=0):
         """Let something happen; what is infinitely far never does."""
         if time < math.inf:
-            heapq.heappush(self.queue, (time, rank, self.scheduled, what, args))
+            heapq.heappush(self.queue, (time, rank, agent, self.scheduled, what, args))
             self.scheduled += 1
 
     def run(self):
@@ -107,7 +109,7 @@ class Simulation:
             self.now = time
             if not self.queue or self.queue[0][0] > end:
                 break
-            _, _, _, what, args = heapq.heappop(self.queue)
+            *_, what, args = heapq.heappop(self.queue)
             what(*args)
             self.over = self.over or (self.ends_within_rounds and self.enough())
         self.sample(self.now)
@@ -133,14 +135,19 @@ class Simulation:
 
     def sample(self, time):
         """A row of trace.csv, without metrics."""
-        in_flight = sum(what == self.arrive for _, _, _, what, _ in self.queue)
+        in_flight = sum(what == self.arrive for *_, what, _ in self.queue)
         row = {"time": time, "communications": self.count["send"], "in_flight": in_flight}
         row |= {"delivered": self.count["deliver"], "dropped": self.count["drop"]}
         row |= {"missed": self.count["miss"], "stale": self.count["stale"]}
         row |= {"skipped": self.count["skip"], "bytes": self.bytes}
+        row |= self.progress()
         row["models"] = self.rule.models()
         row["staleness"] = time - sum(self.copy_sent_at.values()) / max(1, len(self.links))
         self.rows.append(row)
+
+    def progress(self):
+        """More of a row of trace.csv."""
+        return {}
 
     # --- the network ------------------------------------------------------------------------------
     def size(self, message):
@@ -277,6 +284,9 @@ class Gossip(Simulation):
     def __init__(self, *args):
         super().__init__(*args)
         self.mailbox = [[] for _ in range(self.n)]
+        #: Of clocks that tick regularly, the first instant and how many were planned; whom an agent
+        #: chose last, where that is done in turn.
+        self.first_tick, self.ticks, self.last = {}, [0] * self.n, {}
 
     def tick(self, i, j):
         """The clock rang, and the agent is free."""
@@ -306,8 +316,14 @@ class Gossip(Simulation):
                 self.post("hello", i, j, self.rule.model(i))
 
     def wind(self, i):
-        gap = self.streams.clock.standard_exponential() / self.devices.rate[i]
-        self.at(self.now + gap, self.ring, i)
+        rng, rate = self.streams.clock, self.devices.rate[i]
+        if self.scenario.clock.ticks == "poisson":
+            self.at(self.now + rng.standard_exponential() / rate, self.ring, i)
+            return
+        if i not in self.first_tick:
+            self.first_tick[i] = rng.random() / rate
+        self.at(self.first_tick[i] + self.ticks[i] / rate, self.ring, i)
+        self.ticks[i] += 1
 
     def ring(self, i):
         u = self.streams.peers.random()
@@ -320,10 +336,16 @@ class Gossip(Simulation):
         self.wind(i)
 
     def choose(self, i, u):
-        """The neighbour that u in [0, 1) picks."""
-        weighted = self.scenario.clock.peers == "weighted"
+        """The neighbour that u in [0, 1) picks, or, in turn, the one after the last."""
+        peers = self.scenario.clock.peers
+        if peers == "turn" and i in self.last:
+            after = [j for j in self.N[i] if j > self.last[i]]
+            self.last[i] = min(after or self.N[i])
+            return self.last[i]
+        weighted = peers == "weighted"
         share = np.cumsum(self.W[i, self.N[i]] if weighted else np.ones(len(self.N[i])))
-        return self.N[i][int(np.count_nonzero(share <= u * share[-1]))]
+        self.last[i] = self.N[i][int(np.count_nonzero(share <= u * share[-1]))]
+        return self.last[i]
 
     # --- messages ---------------------------------------------------------------------------------
     def post(self, kind, i, j, content, request=None):
@@ -365,6 +387,7 @@ class Gossip(Simulation):
             self.say_hello(i)
         elif self.forgets:
             self.mailbox[i], self.job[i] = [], None
+            self.last.pop(i, None)
             self.forget(i)
         else:
             self.resume(i)
@@ -415,6 +438,36 @@ class AnswerThenSolve(Numbered):
                 self.compute(i, self.solve, i)
 
 
+class Sparing(AnswerThenSolve):
+    """The same, but every second tick does nothing, and every third news of a link causes no solve.
+
+    Who forgets counts from 0 again.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.rung, self.heard_of = [0] * self.n, dict.fromkeys(self.links, 0)
+
+    def tick(self, i, j):
+        self.rung[i] += 1
+        if self.rung[i] % 2 == 1:
+            self.ask(i, j)
+
+    def compute(self, i, then, *args):
+        if self.heard_of[self.heard_on] % 3 != 0:
+            super().compute(i, then, *args)
+
+    def absorb(self, i, message, own):
+        super().absorb(i, message, own)
+        self.heard_on = (i, message.sender)
+        self.heard_of[self.heard_on] += 1
+
+    def forget(self, i):
+        super().forget(i)
+        self.rung[i] = 0
+        self.heard_of |= {(i, j): 0 for j in self.N[i]}
+
+
 class Average(AnswerThenSolve):
     """The same, where absorbing is averaging, and the asking end alone solves."""
 
@@ -422,14 +475,15 @@ class Average(AnswerThenSolve):
 
 
 class Tell(Numbered):
-    """A tick solves and tells every neighbour; nobody answers."""
+    """A tick solves and tells every neighbour, or the one that it chose; nobody answers."""
 
     def tick(self, i, j):
-        self.compute(i, self.solve_and_tell, i)
+        everybody = self.scenario.clock.peers in (None, "all")
+        self.compute(i, self.solve_and_tell, i, self.N[i] if everybody else [j])
 
-    def solve_and_tell(self, i):
+    def solve_and_tell(self, i, whom):
         self.solve(i)
-        for j in self.N[i]:
+        for j in whom:
             self.ask(i, j)
 
     def handle(self, i, message):
@@ -486,8 +540,7 @@ class SolveThenAnswer(Gossip):
 class Rounds(Simulation):
     """Everybody sends to all neighbours, waits for all of theirs and solves; then comes a barrier.
 
-    A protocol says how an agent begins its round, and what it does once all are there.  (Another
-    barrier would open for each agent by itself, in ``end``, and wait for fewer, in ``receive``.)
+    A protocol says how an agent begins its round, and what it does once all are there.
     """
 
     ends_within_rounds = False
@@ -496,7 +549,7 @@ class Rounds(Simulation):
         super().__init__(*args)
         self.round = 0
         #: Which messages (sender, receiver, round) have arrived, and those that wait until they
-        #: can pass, by link.
+        #: can pass.
         self.arrived, self.held = set(), {}
         #: Who waits for its return to begin; who has come back in this round, and just now.
         self.waiting, self.returned, self.back = set(), set(), set()
@@ -565,13 +618,12 @@ class Rounds(Simulation):
         if self.on[i] and self.on[j] and not self.parted(i, j):
             self.attempt(replace(message))
         else:
-            self.held[i, j] = message
+            self.held[i, j, message.number] = message
 
     def send_held(self, links):
-        """By sender, then receiver."""
-        for link in sorted(links):
-            if link in self.held:
-                self.due(self.held.pop(link))
+        """By sender, then receiver, then round."""
+        for key in sorted(key for key in self.held if key[:2] in links):
+            self.due(self.held.pop(key))
 
     def receive(self, message):
         i, j = message.receiver, message.sender
@@ -615,7 +667,7 @@ class Rounds(Simulation):
         self.back.add(i)
 
     def send_to_returned(self):
-        self.send_held([link for link in self.links if self.back.intersection(link)])
+        self.send_held({link for link in self.links if self.back.intersection(link)})
         self.back.clear()
 
 
@@ -643,17 +695,169 @@ class SolveThenSend(Rounds):
         self.end(i)
 
 
+class Neighbours(Rounds):
+    """Every agent goes through its rounds by itself, and waits for its own neighbours.
+
+    ``exact``: for a message of its own round of each.  Otherwise the newest message of a link is
+    all that is kept of it, and those of ``slack`` rounds before count as well; ``needed`` of them
+    are enough, and so is a deadline.
+    """
+
+    ends_within_rounds = True
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        how = self.scenario.rounds
+        share = Fraction((how.enough or "100%")[:-1]) / 100
+        self.slack, self.deadline = how.slack, how.deadline
+        self.exact = self.slack == 0 and self.deadline is None and share == 1
+        self.needed = [math.ceil(share * len(self.N[i])) for i in range(self.n)]
+        self.round, self.told, self.inbox = [0] * self.n, [None] * self.n, {}
+        #: The newest round heard on each link, and the one last told by each agent.
+        self.heard, self.said = dict.fromkeys(self.links, 0), [0] * self.n
+        #: Who was called to go on in its round, may do so, and has; who was off at its deadline.
+        self.called, self.complete, self.gone, self.overdue = set(), set(), set(), set()
+        self.count["late"] = 0
+
+    def begin(self):
+        for cut in self.devices.cuts:
+            self.at(cut.until, self.send_held, self.links, rank=REPEATS)
+        for i in range(self.n):
+            if self.N[i]:
+                self.open(i)
+
+    def open(self, i):
+        """The next round of agent i."""
+        self.round[i] += 1
+        self.told[i] = None
+        for who in (self.called, self.complete, self.gone):
+            who.discard(i)
+        self.at(self.now, self.enter, i)
+        self.look_around(i)
+
+    def enter(self, i):
+        if not self.on[i]:
+            self.waiting.add(i)
+            return
+        if i in self.returned:
+            self.returned.remove(i)
+            self.forget(i)
+        self.begin_round(i)
+
+    def end(self, i):
+        self.note("round", i)
+        self.open(i)
+
+    def progress(self):
+        done = [self.round[i] - 1 for i in range(self.n) if self.N[i]]
+        least, most = min(done, default=0), max(done, default=0)
+        mean = sum(done) / max(1, len(done))
+        late = {"late": self.count["late"]}
+        return late | {"round_least": least, "round_mean": mean, "round_most": most}
+
+    # --- waiting ----------------------------------------------------------------------------------
+    def counts(self, i, j):
+        """Is what agent i waits for there from neighbour j?"""
+        if self.exact:
+            return (j, i, self.round[i]) in self.arrived
+        return self.heard[i, j] >= self.round[i] - self.slack
+
+    def look_around(self, i):
+        if sum(self.counts(i, j) for j in self.N[i]) >= self.needed[i]:
+            self.call(i)
+
+    def call(self, i):
+        """It need not wait any longer: an event of its own."""
+        if i not in self.called:
+            self.called.add(i)
+            self.at(self.now, self.wake, i)
+
+    def ring(self, i, number):
+        """The deadline of a round."""
+        if self.round[i] == number:
+            if self.on[i]:
+                self.call(i)
+            else:
+                self.overdue.add(i)
+
+    def look(self, i):
+        if self.told[i] is None or i not in self.complete:
+            return
+        self.gone.add(i)
+        for j in self.N[i]:
+            message = self.inbox.pop((i, j, self.round[i] if self.exact else None), None)
+            if message is not None:
+                self.note("handle", i, message)
+                self.absorb(i, message, self.told[i][j])
+        self.all_there(i)
+
+    # --- messages ---------------------------------------------------------------------------------
+    def send_all(self, i):
+        self.told[i] = {j: self.rule.tell(i, j) for j in self.N[i]}
+        self.said[i] = self.round[i]
+        for j, content in self.told[i].items():
+            message = Message("round", i, j, content, self.now, self.round[i])
+            departure = self.attempt(message)
+        if self.deadline is not None:
+            when = departure + self.deadline
+            self.at(when, self.ring, i, self.round[i], rank=DEADLINES, agent=i)
+        self.look(i)
+
+    def attempt(self, message):
+        departure = self.send(message)
+        if self.network.retransmit_after != "never":
+            self.at(departure + self.network.retransmit_after, self.due, message, rank=TIMERS)
+        return departure
+
+    def due(self, message):
+        """The newest of a link is sent again while somebody waits for it; exactly, each is."""
+        i, j = message.sender, message.receiver
+        least = self.round[j] - self.slack + (j in self.gone)
+        if self.exact or (message.number == self.said[i] and message.number >= least):
+            super().due(message)
+
+    def receive(self, message):
+        i, j, number = message.receiver, message.sender, message.number
+        known = (j, i, number) in self.arrived
+        self.arrived.add((j, i, number))
+        if known or (not self.exact and number < self.heard[i, j]):
+            self.note("handle", i, message)
+            self.note("stale", i, message)
+            return
+        self.heard[i, j] = max(number, self.heard[i, j])
+        self.inbox[i, j, number if self.exact else None] = message
+        self.count["late"] += number < self.round[i]
+        self.look_around(i)
+
+    def returns(self, i):
+        super().returns(i)
+        if i in self.overdue:
+            self.overdue.remove(i)
+            self.at(self.now, self.ring, i, self.round[i], rank=DEADLINES, agent=i)
+
+
+class SendThenSolveNear(Neighbours, SendThenSolve):
+    """Send, wait for the neighbours, solve."""
+
+
+class SolveThenSendNear(Neighbours, SolveThenSend):
+    """Solve, send, wait for the neighbours."""
+
+
+NEAR = {SendThenSolve: SendThenSolveNear, SolveThenSend: SolveThenSendNear}
 #: What each protocol does in gossip, and in rounds if it has any.
 PROTOCOLS = {
     "answer, then solve": (AnswerThenSolve, SendThenSolve),
     "solve, then answer": (SolveThenAnswer, SolveThenSend),
     "tell": (Tell, SendThenSolve),
     "average": (Average, None),
+    "sparing": (Sparing, SendThenSolve),
 }
 
 
 def simulate(scenario, problem, streams, rule):
     """The run of a scenario, over."""
-    gossip, rounds = PROTOCOLS[rule.protocol]
-    kind = rounds if scenario.algorithm.mode == "sync" else gossip
+    gossip, rounds = PROTOCOLS[scenario.algorithm.protocol or rule.protocol]
+    near = NEAR.get(rounds) if scenario.rounds.barrier == "neighbours" else rounds
+    kind = near if scenario.algorithm.mode == "sync" else gossip
     return kind(scenario, problem, streams, rule).run()

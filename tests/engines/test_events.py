@@ -16,7 +16,7 @@ from simulator import load_scenario, run
 from simulator.engines.compiled import compiled_engine
 from simulator.engines.reference import journal
 from simulator.errors import SimulatorError
-from simulator.runs.results import load_result, save_result
+from simulator.runs.result import load_result, save_result
 from simulator.runs.story import Recorded, Window, contacts, fates
 from simulator.store.recording import Keeper, batches
 from simulator.store.store import Store, digest
@@ -243,7 +243,7 @@ def test_a_result_comes_back(stored):
     store = Store(folder.parent)
     again = load_result(store, result.scenario, folder)
     pd.testing.assert_frame_equal(again.events, result.events)
-    pd.testing.assert_frame_equal(store.events(folder), result.events)
+    pd.testing.assert_frame_equal(store.load(folder).events.read(), result.events)
     np.testing.assert_array_equal(again.history, result.history)
     assert again.history_samples.tolist() == result.history_samples.tolist()
     assert {"events.parquet", "history.npz"} <= set(store.manifest(folder)["files"])
@@ -390,7 +390,7 @@ def test_a_result_without_events(here, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4, …"),
+        (["--agent", "nobody"], "no agent 'nobody'; its agents are 0, 1, 2, 3, 4 and"),
         (["--link", "3"], "must be two agents"),
         (["--link", "3,3"], "two different agents"),
         (["--from", "5", "--until", "2"], "must not be after"),

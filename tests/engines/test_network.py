@@ -40,6 +40,7 @@ def links(config: dict, edges: int = 1, seed: int = 0, size: int = 100, factors=
         hello_bytes=size // 4,
         availability=None,
         cuts=None,
+        near=False,
     )
     network = Links(env, setup, on_alarm=lambda: None)
 
@@ -274,7 +275,7 @@ class StubWorld:
 def busy_agent(durations):
     env = Timeline()
     world = StubWorld(env, durations)
-    keys = {"rate": 1.0, "peer_weights": None, "hello": False}
+    keys = {"peer_weights": None, "in_turn": False, "to_all": False, "hello": False}
     agent = GossipAgent(world, 0, range(1), AnswerThenSolve, **keys)
     world.agents = [agent]
     return env, world, agent

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from agents.protocol import absorb, answer, choose, compute, fresh, is_request, link, send
+from agents.protocols.answer_then_solve import AnswerThenSolve
 from agents.rule import (
     ANSWER_THEN_SOLVE,
     AVERAGE,
@@ -29,7 +31,7 @@ from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins
 from simulator.runs.result import COUNTS
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build, problem_of
 from tests.engines import oracle_rules, oracle_simulation
@@ -46,7 +48,7 @@ PRIVACY = {"epsilon": 3.0, "delta": 1e-5, "updates": 4, "clip": 0.5, "radius": 0
 class Wandering(Rule):
     """θ_i ← θ_i + u (½ θ_i^sol + ½ mean of copies − θ_i), u uniform; what is told is noisy."""
 
-    kind, protocol, same_for_all = "wandering_answer", ANSWER_THEN_SOLVE, False
+    kind, protocols, same_for_all = "wandering_answer", (ANSWER_THEN_SOLVE, TELL), False
 
     copies = per_link("p")
     home = per_agent("p")
@@ -74,9 +76,24 @@ class Wandering(Rule):
 
 
 class WanderingSolve(Wandering):
-    """The same, under *solve, then answer*."""
+    """The same, under *solve, then answer*, with a factor of the copy after two models."""
 
-    kind, protocol = "wandering_solve", SOLVE_THEN_ANSWER
+    kind, protocol, vectors, extras = "wandering_solve", SOLVE_THEN_ANSWER, 2, 1
+
+    def tell(s, i, k, out):
+        for x in range(s.p):
+            out[x] = s.models[i, x]
+            out[s.p + x] = s.copies[k, x]
+        out[2 * s.p] = uniform(s)
+
+    def absorb(s, i, k, received, sent):
+        for x in range(s.p):
+            mean = 0.75 * received[x] + 0.25 * sent[s.p + x]
+            s.copies[k, x] = received[2 * s.p] * mean
+
+    def introduce(s, i, k, model):
+        for x in range(s.p):
+            s.copies[k, x] = model[x]
 
 
 class WanderingTell(Wandering):
@@ -96,9 +113,45 @@ class WanderingAverage(Wandering):
             s.models[i, x] = 0.5 * (s.models[i, x] + received[x])
 
 
+class Sparing(AnswerThenSolve):
+    """A plugin's: it asks at every second tick, and solves after two of three news of a link."""
+
+    kind = "sparing"
+    ticks = per_agent(dtype=int)
+    news = per_link(2, dtype=float)
+
+    def tick(w, i, u):
+        k = choose(w, i, u)
+        w.ticks[i] += 1
+        if w.ticks[i] % 2 == 1:
+            send(w, i, k)
+
+    def handle(w, i, m):
+        new = fresh(w, i, m)
+        if is_request(w, m):
+            answer(w, i, m)
+        if new:
+            take_in(w, i, m, link(w, m))
+
+
+def take_in(w, i, m, k):
+    """A helper of its file."""
+    absorb(w, i, m)
+    w.news[k, 1] += 1
+    if w.news[k, 1] % 3 != 0:
+        compute(w, i, m)
+
+
+class WanderingSparing(Wandering):
+    """The same, under a plugin's protocol."""
+
+    kind, protocol = "wandering_sparing", Sparing
+
+
 @cache
 def plugins():
-    return load_plugins([Wandering, WanderingSolve, WanderingTell, WanderingAverage])
+    others = [WanderingSolve, WanderingTell, WanderingAverage, WanderingSparing]
+    return load_plugins([Wandering, *others])
 
 
 # --- both engines and the oracle ------------------------------------------------------------------
@@ -119,7 +172,7 @@ def advance(scenario):
     while True:
         rows.append({"time": engine.now, **engine.counters()})
         rows[-1]["staleness"] = engine.now - (engine.sent_at.mean() if len(engine.sent_at) else 0)
-        rows[-1]["models"] = engine.models.copy()
+        rows[-1] |= {"models": engine.models.copy(), **engine.progress()}
         if engine.finished:
             engine.check()
             engine.flush()
@@ -135,16 +188,17 @@ def told(row):
     return (float(row["time"]), KINDS[row["kind"]], *whom, *words, int(row["bytes"]), sent_at)
 
 
-def assert_as_simulated(scenario):
+def assert_as_simulated(scenario, engines=("simpy", "compiled")):
     """Both engines give what the oracle gives, which is returned."""
     expected = simulate(scenario)
-    for engine in ("simpy", "compiled"):
+    for engine in engines:
         rows, events = advance(scenario.model_copy(update={"engine": engine}))
         for row, right in zip(events, expected.events, strict=False):
             assert row == right, engine
         assert len(events) == len(expected.events), engine
-        assert [[row[k] for k in EXACT] for row in rows] == [
-            [row[k] for k in EXACT] for row in expected.rows
+        exact = [*EXACT, *expected.progress()]
+        assert [[row[k] for k in exact] for row in rows] == [
+            [row[k] for k in exact] for row in expected.rows
         ]
         for row, right in zip(rows, expected.rows, strict=True):
             parts = ("delivered", "dropped", "missed", "in_flight")
@@ -168,7 +222,11 @@ RULES = {
     "wandering_solve": ({}, BOTH, KNOWN),
     "wandering_tell": ({}, BOTH, KNOWN),
     "wandering_average": ({}, ("async",), KNOWN),
+    "wandering_sparing": ({}, BOTH, KNOWN),
 }
+#: Those that may also tell.
+TELLING = ("mp", "djam", "wandering_answer")
+TELL_ALONE = ("cd", "wandering_tell")
 PAIRS = [(kind, mode) for kind, (_, modes, _) in RULES.items() for mode in modes]
 CHURN = {"kind": "on_off", "on": {"kind": "exponential", "mean": 1.5}, "off": 0.75}
 #: Agent 4 is back when what was sent to it before it left arrives: that is in time.
@@ -240,6 +298,21 @@ def test_who_comes_on_for_the_first_time_forgets_nothing(kind, start, mode, tmp_
     assert count["stale"] == 0
 
 
+TICKS = [("poisson", "uniform"), ("regular", "turn"), ("regular", None), ("poisson", "weighted")]
+
+
+@pytest.mark.parametrize(("ticks", "peers"), TICKS)
+@pytest.mark.parametrize("kind", ["mp", "wandering_answer", "wandering_tell", "admm"])
+def test_clocks_and_whom_they_are_about(kind, ticks, peers):
+    """Regular clocks meet switches and one another; whoever forgets has a new turn."""
+    protocol = {"algorithm": {"protocol": "tell"}} if kind in TELLING else {}
+    clock = {"rate": 4.0, "ticks": ticks, "peers": peers}
+    changes = {"clock": clock, "network": REGULAR, "compute": {"time": 0.125}, "seed": 4} | protocol
+    changes |= {"availability": {**CHURN, "forget": True}}
+    count = assert_as_simulated(scenario_of(kind, **changes)).count
+    assert all(count[what] > 0 for what in ("deliver", "drop", "skip", "switch"))
+
+
 STARTS = [(kind, start) for kind in ("mp", "admm", "wandering_tell") for start in RULES[kind][2]]
 
 
@@ -260,6 +333,40 @@ def test_resending(kind, timer):
     changes = {"network": network, "stop": {"communications": 150}, "seed": 6}
     count = assert_as_simulated(scenario_of(kind, "sync", **changes)).count
     assert (count["stale"] > 0) == (timer in (0.1, 0.25))
+
+
+WAITS = {
+    "neighbours": {},
+    "slack 1": {"slack": 1},
+    "slack 3": {"slack": 3},
+    "enough": {"enough": "60%"},
+    "deadline": {"deadline": 0.5},
+    "either": {"enough": "75%", "deadline": 0.3},
+}
+
+
+def waiting(kind):
+    """The ways of waiting for neighbours that a rule has."""
+    if kind in ("admm", "wandering_solve"):
+        return ["neighbours"]
+    return [wait for wait in WAITS if not (kind == "dpsgd" and "slack" in WAITS[wait])]
+
+
+NEAR = [(kind, wait) for kind, mode in PAIRS if mode == "sync" for wait in waiting(kind)]
+
+
+@pytest.mark.parametrize(("kind", "wait"), NEAR)
+def test_rounds_that_wait_for_neighbours(kind, wait, tmp_path):
+    """Everything at once; and then ties, with a trace."""
+    rounds, seed = {"barrier": "neighbours", **WAITS[wait]}, 9
+    changes = {"compute": {"time": {**EXPONENTIAL, "per_agent": PARETO}}, "rounds": rounds}
+    changes |= {"availability": {**CHURN, "forget": True}, "network": BUSY, "seed": seed}
+    count = assert_as_simulated(scenario_of(kind, "sync", **changes, stop={"time": 12.0})).count
+    assert all(count[what] > 0 for what in ("deliver", "drop", "miss", "round", "solve"))
+    (tmp_path / "trace.csv").write_text(TRACE)
+    traced = {"kind": "trace", "file": str(tmp_path / "trace.csv"), "forget": False}
+    changes |= {"availability": traced, "network": REGULAR, "compute": {"time": 0.25}}
+    assert assert_as_simulated(scenario_of(kind, "sync", **changes)).count["miss"] > 0
 
 
 def hidden(start="zero", **changes):
@@ -375,6 +482,9 @@ def scenario_from(number, folder):
     kind = choose(sorted(RULES))
     keys, modes, starts = RULES[kind]
     mode, agents = choose(modes), choose([2, 3, 4, 5, 6])
+    tells = kind in TELLING and mode == "async" and choose([True, False])
+    keys = keys | {"protocol": "tell"} if tells else keys
+    peers = [None, "uniform", "weighted", "turn"] + ["all"] * (tells or kind in TELL_ALONE)
     if mode == "sync" and kind in ("admm", "wandering_solve"):
         starts = [start for start in starts if start != "hello"]
     start = choose(["own", "zero", {"kind": "normal", "scale": 2.0}, *starts])
@@ -400,8 +510,12 @@ def scenario_from(number, folder):
     life = choose([None, {"kind": "on_off", **stays}, trace])
     if life is not None:
         life = life | {"forget": choose([False, True]) and "privacy" not in keys}
+    rounds, times = {"barrier": choose(["all", "neighbours"])}, [0.0, *LAWS[:4]]
+    if rounds["barrier"] == "neighbours":
+        rounds |= WAITS[choose(waiting(kind))]
+        times = LAWS[1:4] if "slack" in rounds else times
     timers = [0.15, 0.25, 0.5, 2.0]
-    if mode == "async" or not (drop or cut or life):
+    if mode == "async" or "deadline" in rounds or not (drop or cut or life):
         timers.append("never")
 
     graph, task, base = {}, {"agents": agents}, MEANS
@@ -426,10 +540,12 @@ def scenario_from(number, folder):
             "partitions": cut,
         },
         **({"sites": {"random": 3}} if by_site else {}),
-        compute={"time": law(choose, [0.0, *LAWS[:4]], "per_agent")},
+        compute={"time": law(choose, times, "per_agent")},
+        rounds=rounds,
         clock={
             "rate": law(choose, [4.0, {"kind": "lognormal", "mean": 4.0, "sigma": 1.0}]),
-            "peers": choose(["uniform", "weighted"]),
+            "ticks": choose(["poisson", "regular"]),
+            "peers": choose(peers),
         },
         availability=life,
         stop={"time": choose([6.0, 12.0]), "communications": chance.randrange(50, 400)},

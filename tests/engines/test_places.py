@@ -13,8 +13,8 @@ from simulator import load_scenario, run
 from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
-from simulator.runs.run import start_engine
-from simulator.scenario.places import great_circle
+from simulator.runs.simulation import start_engine
+from simulator.scenario.geography import great_circle
 from simulator.seeds import Streams
 from tests.conftest import MEANS, ROOT, build
 from tests.engines.test_availability import EVENTS, HALVES, SLOW, SURE, churning

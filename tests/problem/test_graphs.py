@@ -15,8 +15,7 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from simulator.errors import ScenarioError
-from simulator.problem import generators
-from simulator.problem.graphs import GRAPHS
+from simulator.problem.graphs import GRAPHS, edges
 from simulator.problem.graphs.graph import Agents, connected_parts, mirror
 from simulator.scenario.kinds import one_of
 
@@ -260,7 +259,7 @@ def test_every_generator_that_explodes_is_asked_for_its_n():
             made = generator(n=8)
         except Exception:  # has no n, or needs more than that
             continue
-        if isinstance(made, nx.Graph) and name not in generators._N_IS_NO_COUNT:
+        if isinstance(made, nx.Graph) and name not in edges._N_IS_NO_COUNT:
             assert len(made) <= 16, name
 
 
@@ -302,6 +301,11 @@ def test_edge_list_with_commas(file, text):
 
 def test_edge_list_with_blanks(file):
     W = from_file(file("# a graph\n  0 1 0.5\n2\t0  2 # far\n\n1 3\n", "g.txt"), list("0123"))
+    np.testing.assert_array_equal(W.toarray(), EDGES)
+
+
+def test_names_with_blanks_are_in_quotes(file):
+    W = from_file(file('ann bob .5\n"cy d"  ann\t2\nbob "NA" \n', "g.txt"))
     np.testing.assert_array_equal(W.toarray(), EDGES)
 
 

@@ -21,7 +21,7 @@ from simulator.report.event_story import _EDGES, ARRIVED, LOST, Messages, age_la
 from simulator.report.page import write_page
 from simulator.report.parts import squeezed, to_json
 from simulator.report.run_data import colouring
-from simulator.runs.results import save_result
+from simulator.runs.result import save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
 from simulator.seeds import Streams

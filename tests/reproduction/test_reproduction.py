@@ -18,8 +18,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
-from scipy import stats
 
+from agents.rules.model_propagation import ModelPropagation
 from reproduction import reproduce as reproducing
 from reproduction.__main__ import commands
 from reproduction.choices import load_choices
@@ -27,30 +27,31 @@ from reproduction.claims import all_of, judged
 from reproduction.classification import (
     algorithm,
     by_instance,
-    weighted_interval,
     with_hello,
 )
 from reproduction.closed_forms import (
     accuracies,
     confidences,
     equivalence,
+    expected_models,
     mean_errors,
     propagated,
 )
 from reproduction.mean_estimation import fig1, sides, wins
 from reproduction.measuring import geometric, reached, slope
-from reproduction.page import write_page
+from reproduction.page import follows, write_page
 from reproduction.paper import Paper
 from reproduction.problems import moons, separators
 from reproduction.reproduce import IDS, expand, reproduce
 from reproduction.sizes import FULL, QUICK
+from simulator.engines.setup import prepare
 from simulator.errors import MissingError, ScenarioError, SimulatorError, StoreWarning
 from simulator.problem.build import build_problem
 from simulator.seeds import Streams
 from simulator.store.store import Store
 from simulator.sweeps.plan import make_plan
-from simulator.sweeps.request import read_request
-from simulator.sweeps.work import RESUMED
+from simulator.sweeps.sweep_file import read_request
+from simulator.sweeps.workers import RESUMED
 from simulator.theory.metrics import View
 from simulator.theory.objectives import consensus_model
 from tests.conftest import ROOT
@@ -58,6 +59,8 @@ from tests.processes import Command
 
 CHOICES = ROOT / "reproduction" / "choices.yaml"
 COMMITTED = ROOT / "results" / "paper"
+#: Of results at full size, which are written once, after the last change of numbers.
+ANEW = pytest.mark.xfail(reason="results/paper is to be written anew", strict=True)
 
 
 @pytest.fixture(scope="module")
@@ -248,26 +251,6 @@ def test_a_tie_is_half_a_win():
     assert wins(ours, theirs).tolist() == [1.0, 0.5, 0.0]
 
 
-def test_weighted_interval_of_equal_weights_is_students(rng):
-    values = pd.Series(rng.normal(size=12))
-    found = weighted_interval("x", values, pd.Series(np.full(12, 7)))
-    low, high = stats.t.interval(0.95, 11, values.mean(), stats.sem(values))
-    assert found["x"] == pytest.approx(values.mean())
-    assert (found["x_low"], found["x_high"]) == pytest.approx((low, high))
-
-
-def test_weighted_interval_covers(rng):
-    """Groups of different size with values of mean 0.3: about 95 % of the intervals hold it."""
-    hits = 0
-    for _ in range(1000):
-        agents = rng.integers(1, 12, 30)
-        values = rng.binomial(agents * 100, 0.3) / (agents * 100)
-        found = weighted_interval("x", pd.Series(values), pd.Series(agents))
-        hits += found["x_low"] <= 0.3 <= found["x_high"]
-    # Binomial with p = 0.95 ± 0.02 (the ratio estimate is not exact), ± 4 standard deviations.
-    assert 0.93 - 4 * 0.007 <= hits / 1000 <= 0.97 + 4 * 0.007
-
-
 def test_slope_is_that_of_a_power_law(rng):
     n = np.repeat([100, 200, 400, 800], 5)
     found = slope(np.log(n), np.log(3.0 * n**1.3))
@@ -289,9 +272,9 @@ def test_a_claim_holds_where_its_whole_interval_does():
     assert judged((0.7, 0.6, 0.8), 0.6, 0.9).holds == "yes"
     assert judged((0.7, 0.6, 0.8), 0.65, 0.9).holds == "undecided"
     assert judged((0.7, 0.6, 0.8), most=0.59).holds == "no"
-    assert judged((0.8, np.nan, np.nan), 0.78, 0.9).holds == "yes"
-    assert judged((0.7, np.nan, np.nan), 0.78).holds == "no"
-    # What was not reached, or not computed at this size, says nothing.
+    # Without an interval nothing is decided, nor by what was not reached.
+    assert judged((0.8, np.nan, np.nan), 0.78, 0.9).holds == "undecided"
+    assert judged((0.7, np.nan, np.nan), 0.78).holds == "undecided"
     assert judged((np.nan, np.nan, np.nan), 0.78).holds == "undecided"
     assert all_of([(np.nan, np.nan, np.nan), (0.9, 0.8, 1.0)], least=0).holds == "undecided"
 
@@ -323,6 +306,46 @@ def test_means_make_mp_and_cl_the_same(choices):
     table = equivalence(moons(choices, agents=40), [1, 2], [0.9])
     # Sums of some 3000 squares, each rounded once: far below 1e-10 of their size.
     assert (table[["objectives", "models"]] < 1e-9).all(axis=None)
+
+
+def test_the_expected_models_are_those_of_every_exchange(choices):
+    """Against all exchanges of appendix C one by one: the mean, weighted by their chances."""
+    start = {"kind": "normal", "scale": 10}
+    scenario = moons(
+        choices,
+        agents=6,
+        algorithm={"kind": "mp", "alpha": 0.9, "start": start},
+        clock={"rate": {"kind": "lognormal", "mean": 1, "sigma": 1}},
+    )
+    found = expected_models(scenario, [3], [2, 4])
+    streams = Streams(3)
+    problem = build_problem(scenario, streams)
+    setup = prepare(scenario, problem, streams, ModelPropagation)
+    W, n, c = problem.W.toarray(), 6, problem.confidence
+    known = np.zeros((n, n))  # known[i, j]: what i knows of j; of itself, its model
+    known[setup.owners, setup.neighbour] = setup.copies[:, 0]
+    np.fill_diagonal(known, setup.models[:, 0])
+
+    def exchange(before, i, j):
+        after = before.copy()
+        after[i, j], after[j, i] = before[j, j], before[i, i]
+        for one in (i, j):
+            others = W[one] @ after[one] / W[one].sum()
+            own = 0.1 * c[one] * problem.solitary[one, 0]
+            after[one, one] = (0.9 * others + own) / (0.9 + 0.1 * c[one])
+        return after
+
+    def step(before):
+        chances = setup.rates / setup.rates.sum() / (n - 1)
+        pairs = ((i, j) for i in range(n) for j in range(n) if i != j)
+        return sum(chances[i] * exchange(before, i, j) for i, j in pairs)
+
+    once = step(known)
+    for length, expected in ((2, once), (4, step(once))):
+        own = found[found["communications"] == length]
+        np.testing.assert_allclose(own["expected"], np.diag(expected), rtol=1e-12)
+        optimum = literal(problem, c, 0.9)[:, 0]
+        np.testing.assert_allclose(own["optimum"], optimum, rtol=1e-9)
 
 
 def test_figure_1_shows_the_instance_with_the_median_gain(choices, tmp_path: Path):
@@ -420,7 +443,7 @@ def test_quick_versions_and_their_claims_are_those_committed(quick):
     out, output = quick
     assert all(name in output for name in IDS)
     # Of figure 2's instances, those at ε = 1 were computed for figure 1.
-    for name, computed, there in (("fig1", 1, 0), ("fig2-left", 2, 1), ("theorem1", 30, 0)):
+    for name, computed, there in (("fig1", 1, 0), ("fig2-left", 2, 1), ("theorem1", 36, 0)):
         assert re.search(rf"{name} .* {computed} computed, {there} already there", output)
     made, committed = out / "paper" / "quick", COMMITTED / "quick"
     names = {path.name for path in committed.iterdir()}
@@ -448,6 +471,7 @@ def test_quick_versions_and_their_claims_are_those_committed(quick):
     )
 
 
+@ANEW
 def test_the_committed_reproduction_is_complete_and_of_these_choices():
     """Full size: every figure and table, with the choices as they are now."""
     page = (COMMITTED / "README.md").read_text()
@@ -456,25 +480,39 @@ def test_the_committed_reproduction_is_complete_and_of_these_choices():
             assert (COMMITTED / f"{name}.{ending}").is_file()
         assert f"]({name}.png)" in page
     claims = pd.read_csv(COMMITTED / "claims.csv")
-    assert set(claims["holds"]) <= {"yes", "no", "undecided"}
-    assert all(text in page for text in claims["text"])
+    assert set(claims["holds"]) <= {"yes", "in part", "undecided", "no"}
+    assert all(text in page for text in claims["words"])
     assert hashlib.sha256(CHOICES.read_bytes()).hexdigest()[:16] in page
     assert "Of another making" not in page
 
 
+@ANEW
 def test_tuned_choices_are_the_best_on_held_out_instances(choices):
     best = pd.read_csv(COMMITTED / "tuning-best.csv")
     tuned = best[best["choice"] != "mean_estimation.alpha"]
-    assert set(tuned["dimension"]) == set(FULL.dimensions)
+    assert set(tuned["case"]) == set(FULL.dimensions)
     for row in tuned.itertuples():
-        assert row.chosen == row.best == choices.at(row.choice, row.dimension)
+        assert row.chosen == row.best == choices.at(row.choice, int(row.case))
 
 
+@ANEW
 def test_less_privacy_and_fewer_dimensions_are_more_accurate():
-    """As committed: a smaller ε̄ means more noise, and every coordinate has its own."""
-    table = pd.read_csv(COMMITTED / "private.csv").set_index("dimension")
-    lines = table[["cd", "eps1", "eps05", "eps01"]]
-    small = lines[lines.index <= 20]
-    assert (small.diff(axis=1).iloc[:, 1:] < 0).all(axis=None)
-    assert (lines.diff().iloc[1:] < 0).all(axis=None)
-    assert (lines.iloc[-1, 1:] < 0.52).all()  # of a hundred dimensions hardly anything is left
+    """As committed: a smaller ε means more noise, and every coordinate has its own."""
+    table = pd.read_csv(COMMITTED / "private.csv")
+    hidden = ["laplace_keep", "laplace", "gaussian_keep", "gaussian"]
+    by_dimension = table[table["epsilon"] == 1].sort_values("dimension")[hidden]
+    by_epsilon = table[table["dimension"] == 20].sort_values("epsilon")[hidden]
+    assert (by_dimension.diff().iloc[1:] < 0).all(axis=None)
+    assert (by_epsilon.diff().iloc[1:] > 0).all(axis=None)
+    # More than two dimensions: to smooth what was shown is better than to keep it.
+    later = by_dimension.iloc[1:]
+    assert (later["laplace"] > later["laplace_keep"]).all()
+    assert (later["gaussian"] > later["gaussian_keep"]).all()
+
+
+@ANEW
+def test_the_readme_counts_as_the_claims_do():
+    claims = pd.read_csv(COMMITTED / "claims.csv", keep_default_na=False)
+    readme = (ROOT / "README.md").read_text()
+    counts = r"Of (\d+) claims (\d+) hold by themselves and (\d+) by a choice"
+    assert re.search(counts, readme)[0] in follows(claims)

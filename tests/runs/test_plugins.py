@@ -76,9 +76,10 @@ def spoilt(function: str, *lines: str) -> str:
     return "".join({**PARTS, function: changed}.values())
 
 
-def mine(path: Path, engine: str = "simpy"):
+def mine(path: Path, engine: str = "simpy", **parameters):
     plugins = load_plugins(path)
-    return run(build(MEANS, plugins=plugins, algorithm={"kind": "mine"}, engine=engine))
+    algorithm = {"kind": "mine", **parameters}
+    return run(build(MEANS, plugins=plugins, algorithm=algorithm, engine=engine))
 
 
 # --- the examples -------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def test_parameters_are_checked():
         load_scenario(file, {"algorithm.stepp": 0.5}, plugins=AVERAGING)
     assert str(caught.value) == (
         "--set algorithm.stepp: unknown key for kind 'averaging'; did you mean 'step'? "
-        "allowed: kind, mode, start, step"
+        "allowed: kind, mode, protocol, start, step"
     )
     own = EXAMPLES / "own_kinds.yaml"
     for key, value in (
@@ -230,9 +231,9 @@ BAD = {
     ): "modes is ('async', 'sync'); the protocol 'average' has no rounds",
     MINE.replace("heard =", "vectors = 0\n    heard ="): "vectors is 0; it must be a number from 1",
     PARTS["head"] + "    vectors = 2\n" + PARTS["absorb"] + PARTS["solve"]: "a tell of its own",
-    MINE.replace(
-        "heard =", "vectors, protocol = 2, 'tell'\n    heard ="
-    ): "protocol is 'tell', which takes messages of one vector, not of 2; allowed: 'answer, then",
+    MINE.replace("heard =", "extras = -1\n    heard ="): "extras is -1; it must be a number from 0",
+    PARTS["head"] + "    extras = 2\n" + PARTS["absorb"] + PARTS["solve"]: "1 vectors and 2 extras",
+    MINE.replace("heard =", "stateful = True\n    heard ="): "stateful is True; then modes must be",
     MINE.replace("heard", "models"): "the name of the array 'models' is taken",
     MINE.replace(
         "heard =", "class Parameters(Rule.Parameters):\n        n: int = 3\n\n    heard ="
@@ -396,7 +397,7 @@ WRONG = {
     ),
     "changes the state": (
         ("tell", "s.heard[i, 0] = 3.0"),
-        r"agent 0 at 0 s \(mine\.py:8\): it changes heard, which tell may not do",
+        r"agent 0 at 0 s \(mine\.py:8\): it changes heard, which tell may do if stateful is True",
     ),
     "changes received": (
         ("absorb", "received[0] = 3.0"),
@@ -573,8 +574,11 @@ OTHERS = [
 def test_what_the_others_get_wrong(
     plugin, line: str, instead: str, who: str, offset: int, why: str
 ):
-    """One message with family, kind, function and line, the same from both engines."""
-    said = spoilt_kinds(plugin, line, instead)
+    """One message with family, kind, function and line, the same from both engines.
+
+    The loss is one of ours: the file's own would be compiled anew for each of its versions.
+    """
+    said = spoilt_kinds(plugin, line, instead, **{"task.loss": "quadratic"})
     number = OWN[: OWN.index(line)].count("\n") + 1 + offset
     assert said.startswith(f"{who} failed (mine.py:{number}): {why}"), said
 
@@ -632,16 +636,16 @@ def test_a_loss_that_fails_inside_a_rule(plugin):
         ), str(caught.value)
 
 
-def spoilt_kinds(plugin, line: str, instead: str, engines=("simpy", "compiled")) -> str:
+def spoilt_kinds(plugin, line: str, instead: str, engines=("simpy", "compiled"), **how) -> str:
     """What is said of docs/examples/own_kinds.py with another line."""
     assert OWN.count(line) == 1
     plugins = plugin(OWN.replace(line, instead))
     found = set()
     file = EXAMPLES / "own_kinds.yaml"
     for engine in engines:
-        how = {"engine": engine, "stop.time": 1}
+        keys = {"engine": engine, "stop.time": 1, **how}
         with pytest.raises(SimulatorError) as caught:
-            run(load_scenario(file, how, plugins=plugins))
+            run(load_scenario(file, keys, plugins=plugins))
         found.add(str(caught.value))
     (said,) = found
     assert "\n" not in said
@@ -683,28 +687,38 @@ def test_a_metric_that_is_no_number_is_left_out_with_a_note(plugin):
     assert note.startswith("not a number, and left out: worst_error (solitary), worst_error (sta")
 
 
+#: One version of the rule, so that it is compiled once: a parameter says what is wrong.
+WRONG_COLUMNS = """
+    class Parameters(Rule.Parameters):
+        wrong: int
+
+    def columns(s, parameters):
+        if parameters.wrong == 0:
+            raise SystemExit(0)
+        if parameters.wrong == 1:
+            return None
+        if parameters.wrong == 2:
+            return {"a": [1, 2]}
+        s.models[:] = 7.0
+"""
+
+
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("wrong", "message"),
     [
-        ("raise SystemExit(0)", r"21\): SystemExit: 0"),
-        (
-            "return None",
-            r"20\): TypeError: it must return a mapping of names to arrays .* NoneType",
-        ),
-        (
-            "return {'a': [1, 2]}",
-            r"20\): TypeError: 'a' must be a name with one entry for each of 12",
-        ),
-        ("s.models[:] = 7.0", r"21\): ValueError: assignment destination is read-only"),
+        (0, r"25\): SystemExit: 0"),
+        (1, r"23\): TypeError: it must return a mapping of names to arrays .* NoneType"),
+        (2, r"23\): TypeError: 'a' must be a name with one entry for each of 12"),
+        (3, r"30\): ValueError: assignment destination is read-only"),
     ],
 )
-def test_what_columns_gets_wrong(plugin, answer: str, message: str):
-    path = plugin(MINE + f"\n    def columns(s, parameters):\n        {answer}\n")
+def test_what_columns_gets_wrong(plugin, wrong: int, message: str):
+    path = plugin(MINE + WRONG_COLUMNS)
     for engine in ("simpy", "compiled"):
         with pytest.raises(
             SimulatorError, match=rf"^rule mine: columns failed \(mine\.py:{message}"
         ):
-            mine(path, engine)
+            mine(path, engine, wrong=wrong)
 
 
 def test_nothing_is_called_after_a_failure(plugin):
@@ -724,38 +738,49 @@ def test_nothing_is_called_after_a_failure(plugin):
     assert len(messages) == 1
 
 
+#: What is no mistake in plain NumPy, and one in compiled code; a parameter says which.
+COMPILED = spoilt(
+    "solve",
+    "if s.wrong == 0:",
+    "    s.models[i, 0] = 1.0 / (s.heard[i, 0] - s.heard[i, 0]) if i > 2 else 0.5",
+    "if s.wrong == 1:  # the state is another one when the call is made again",
+    "    s.count[i] += 1.0",
+    "    s.heard[i, 0] += 1.0 / (s.count[i] - 3.0)",
+    "if s.wrong == 2:",
+    "    s.heard[i, 0] = 1e300 * 1e300",
+).replace(
+    "heard =",
+    "class Parameters(Rule.Parameters):\n        wrong: int\n\n"
+    "    count = per_agent()\n    heard =",
+)
+
+
 @pytest.mark.parametrize(
-    ("function", "lines", "message"),
+    ("wrong", "message"),
     [
-        # No mistake in plain NumPy, and one in compiled code.
+        (0, r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:22\): FloatingPointError: "),
         (
-            "solve",
-            ("s.models[i, 0] = 1.0 / (s.heard[i, 0] - s.heard[i, 0]) if i > 2 else 0.5",),
-            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:18\): FloatingPointError: ",
-        ),
-        # The state is another one when the call is made again.
-        (
-            "solve",
-            ("s.count[i] += 1.0", "s.heard[i, 0] += 1.0 / (s.count[i] - 3.0)"),
-            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:17\): in compiled code, and not "
+            1,
+            r"solve failed for agent \d+ at [0-9.]+ s \(mine\.py:20\): in compiled code, and not "
             "when called again in Python: a division by zero, an index out of range, or what ",
         ),
         (
-            "solve",
-            ("s.models[i, 0] = float(str(1.5))",),
-            r"rule mine: solve can't be compiled \(mine\.py:17\): ValueError: could not convert",
-        ),
-        (
-            "solve",
-            ("s.heard[i, 0] = 1e300 * 1e300",),
+            2,
             r"the model of agent \d+ is no longer finite .*; rule mine has changed it in solve "
-            r"\(mine\.py:17\)",
+            r"\(mine\.py:20\)",
         ),
     ],
 )
-def test_what_shows_when_it_is_compiled(plugin, function: str, lines, message: str):
-    text = spoilt(function, *lines).replace("heard =", "count = per_agent()\n    heard =")
-    path = plugin(text)
+def test_what_shows_when_it_is_compiled(plugin, wrong: int, message: str):
+    path = plugin(COMPILED)
+    for engine in ("simpy", "compiled"):
+        with pytest.raises(SimulatorError, match=message):
+            mine(path, engine, wrong=wrong)
+
+
+def test_what_the_compiler_refuses(plugin):
+    path = plugin(spoilt("solve", "s.models[i, 0] = float(str(1.5))"))
+    message = r"rule mine: solve can't be compiled \(mine\.py:16\): ValueError: could not convert"
     for engine in ("simpy", "compiled"):
         with pytest.raises(SimulatorError, match=message):
             mine(path, engine)
@@ -770,13 +795,7 @@ def test_parameters_of_other_types(plugin):
         "    def solve(s, i):\n", "    def solve(s, i):\n        if s.still:\n            return\n"
     )
     plugins = load_plugins(plugin(text))
-    assert set(schema_for(plugins).algorithm_keys("mine")) == {
-        "kind",
-        "mode",
-        "start",
-        "times",
-        "still",
-    }
+    assert {"times", "still"} <= set(schema_for(plugins).algorithm_keys("mine"))
     moved, still = (
         run(build(MEANS, plugins=plugins, algorithm={"kind": "mine", "still": still}))
         for still in (False, True)

@@ -15,7 +15,7 @@ from simulator.engines.setup import prepare
 from simulator.errors import ScenarioError
 from simulator.problem.build import build_problem
 from simulator.runs.scenarios import load_scenario
-from simulator.scenario import tables
+from simulator.scenario import geography, network, tables
 from simulator.scenario.files import (
     MAX_BYTES,
     dump_scenario,
@@ -28,14 +28,16 @@ from tests.scenario.scenario_files import INVALID, SMALL, VALID, errors
 
 # --- valid and invalid files --------------------------------------------------------------------
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_invalid_file_gives_exactly_the_messages_of_its_comment(
+def test_an_invalid_file_gives_the_messages_of_its_comment(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     expected = re.match(r"(?:# .*\n)+", path.read_text(encoding="utf-8"))
     assert expected, "the file should begin with the messages that it causes"
     messages = [line.removeprefix("# ") for line in expected[0].splitlines()]
-    assert errors(path.relative_to(ROOT)) == messages
+    for got, message in zip(errors(path.relative_to(ROOT)), messages, strict=True):
+        begin = message.removesuffix("…")  # lists of keys, which grow, are left out
+        assert got == message or (begin != message and got.startswith(begin))
 
 
 def test_no_message_speaks_pydantic() -> None:
@@ -120,19 +122,21 @@ def test_a_group_of_many_agents_is_checked_in_one_pass(write: Any) -> None:
 def test_a_file_of_many_rows_is_read_once(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the check, the run's setup and each question for a mean."""
     parsed = []
-    monkeypatch.setattr(tables, "float", lambda text: parsed.append(text) or float(text), raising=0)
+    cells = tables.read_cells
+    monkeypatch.setattr(tables, "read_cells", lambda *a, **k: parsed.append(a) or cells(*a, **k))
+    monkeypatch.setattr(geography, "read_cells", tables.read_cells)
+    monkeypatch.setattr(network, "read_cells", tables.read_cells)
     write("site,eu,us\neu,1,2\nus,3 s,4\n", "matrix.csv")
     write("agent,time,state\n3,5,off\n3,6 s,on\n", "trace.csv")
     more = "network: {latency: {kind: sites, file: matrix.csv}}\nsites: {random: 2}\n"
     more += "availability: {kind: trace, file: trace.csv}\n"
     scenario = load_scenario(write(SMALL + more))
-    count = len(parsed)
-    assert count > 0
+    assert len(parsed) == 2
     latency: Any = scenario.network.latency
     assert (latency.mean_value, latency.rare_value) == (2.5, 4)
     streams = Streams(0)
     prepare(scenario, build_problem(scenario, streams), streams, scenario.algorithm.rule)
-    assert len(parsed) == count
+    assert len(parsed) == 2
 
 
 # --- files that are no text, or no files --------------------------------------------------------

@@ -24,7 +24,7 @@ from simulator.scenario.files import (
 from simulator.scenario.overrides import parse_override
 from simulator.scenario.schema import Scenario
 from simulator.scenario.yaml_positions import read_yaml
-from simulator.sweeps.schema import sweep_schema
+from simulator.sweeps.sweep_file import sweep_schema
 from tests.conftest import ROOT
 from tests.scenario.scenario_files import SMALL, VALID
 

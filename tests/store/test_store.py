@@ -19,14 +19,13 @@ from click.testing import CliRunner
 from simulator import sweep
 from simulator.cli.commands import commands
 from simulator.errors import DamagedError, StoreError, StoreWarning
-from simulator.runs.results import load_result, save_result
+from simulator.runs.result import load_result, save_result
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.tasks import Done, Run, pack, unfinished
 from simulator.store import store as store_module
 from simulator.store.store import MANIFEST, Store, Stored, digest, read_manifest
 from simulator.store.whole_files import DRAFT, replacing, replacing_file
-from simulator.sweeps.jobs import Done, pack
-from simulator.sweeps.work import Run, unfinished
 from tests.conftest import MEANS, ROOT, build
 from tests.damage import DAMAGE, flip
 from tests.sweeping import write_tiny
@@ -120,7 +119,7 @@ def test_another_result_whose_hash_begins_alike_is_not_taken(stored, result):
         last = last[:shared] + "".join("1" if digit == "0" else "0" for digit in last[shared:])
         assert not store.has(store.place("test", last))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(store_module, "_digest", lambda *_, value=last: value)
+            patch.setattr(store_module, "digest", lambda *_, value=last: value)
             folders[last] = store.save(SCENARIO, kept, full_hash=last, wall_time=2.0)
         assert folders[last].name == f"test-{last[: shared + 4]}"
     assert len(set(folders.values())) == 3
@@ -272,8 +271,6 @@ def _save_often(root: str, times: int) -> None:
     task = Run(scenario, store, reads=None)
     for _ in range(times):
         task.save(Done(outcome, 1.0), force=True)
-        store.manifest(task.place)
-        store.trace(task.place)
 
 
 def test_processes_that_save_the_same_result_do_not_fail(tmp_path: Path):

@@ -26,11 +26,13 @@ from simulator.sweeps.comparison import (
     pairs_table,
     speedup_table,
 )
-from simulator.sweeps.knobs import choose, paired_interval, plan_knobs, tune
+from simulator.sweeps.frontier import paired_interval
+from simulator.sweeps.knobs import choose, plan_knobs, tune
 from simulator.sweeps.plan import Plan, make_plan
-from simulator.sweeps.request import Request, as_file, read_request
-from simulator.sweeps.sweep import Computed, compute
-from simulator.sweeps.tables import _figures_of, geometric_mean, summary_table
+from simulator.sweeps.request import Request, knobs_of
+from simulator.sweeps.study import Work, plans, requested
+from simulator.sweeps.sweep_file import as_file, read_request
+from simulator.sweeps.tables import Computed, _figures_of, geometric_mean, summary_table
 from tests.conftest import ROOT
 from tests.sweeping import write_tiny
 
@@ -65,7 +67,7 @@ def test_censored_pairs_by_hand(tiny: Path):
     first = [(2.0, 2.0), (3.0, 3.0), (NAN, 50.0), (NAN, 50.0), (4.0, 4.0)]
     second = [(8.0, 8.0), (NAN, 60.0), (10.0, 10.0), (NAN, 60.0), (NAN, NAN)]
     plan = make_plan(Request(tiny, seeds=5, vary=DEFAULT_VARY))
-    pairs = pairs_table(plan, outcomes(first, second), DEFAULT_VARY)
+    pairs = pairs_table(plan, outcomes(first, second))
     assert pairs["seed"].tolist() == [0, 1, 2, 3, 4]
     assert pairs["bound"].tolist() == ["=", "≥", "≤", "censored", "failed"]
     assert pairs["speedup"].tolist()[:3] == [4.0, 20.0, 0.2]
@@ -95,16 +97,14 @@ def test_censored_pairs_by_hand(tiny: Path):
 )
 def test_what_the_speedup_is(tiny: Path, first: list, second: list, bound: str):
     plan = make_plan(Request(tiny, seeds=2, vary=DEFAULT_VARY))
-    pairs = pairs_table(plan, outcomes(first, second), DEFAULT_VARY)
+    pairs = pairs_table(plan, outcomes(first, second))
     assert speedup_table(pairs, [])["bound"].tolist() == [bound]
 
 
 def test_a_time_of_zero(tiny: Path):
     """Both at once are equally fast; one at once is infinitely faster."""
     plan = make_plan(Request(tiny, seeds=2, vary=DEFAULT_VARY))
-    pairs = pairs_table(
-        plan, outcomes([(0.0, 0.0), (0.0, 0.0)], [(0.0, 0.0), (3.0, 3.0)]), DEFAULT_VARY
-    )
+    pairs = pairs_table(plan, outcomes([(0.0, 0.0), (0.0, 0.0)], [(0.0, 0.0), (3.0, 3.0)]))
     assert pairs["speedup"].tolist() == [1.0, np.inf]
     assert speedup_table(pairs, [])["speedup"].tolist() == [np.inf]
 
@@ -116,6 +116,7 @@ def test_censored_runs_enter_means_at_their_end(tiny: Path):
     # Geometric means: of 2 and 50, and of 8 and 4.
     assert summary["time_to_target"].tolist() == pytest.approx([10.0, 32**0.5])
     assert summary["communications_to_target"].tolist() == pytest.approx([100.0, 3200**0.5])
+    assert summary["bytes_to_target"].tolist() == pytest.approx([1000.0, 320000**0.5])
     assert summary["censored"].tolist() == [1, 0]
 
 
@@ -131,7 +132,7 @@ def test_more_than_two_sides_are_each_paired_with_the_first(tiny: Path):
     vary = ("algorithm.alpha", [0.5, 0.8, 0.9])
     plan = make_plan(Request(tiny, {"network.drop": [0, 0.1]}, seeds=2, vary=vary))
     times = [(float(number), float(number)) for number in range(1, 13)]
-    pairs = pairs_table(plan, outcomes(times, []), vary)
+    pairs = pairs_table(plan, outcomes(times, []))
     # Runs are in the order of the grid, then sides, then seeds: 1 2 | 3 4 | 5 6, then 7 8 | …
     assert pairs["second"].tolist() == [0.8, 0.8, 0.9, 0.9] * 2
     assert pairs["time_first"].tolist() == [1, 2, 1, 2, 7, 8, 7, 8]
@@ -240,7 +241,7 @@ def test_kinds_with_one_objective_and_trade_off_share_their_optimum(tiny: Path):
         (["--tune", "rounds:network.retransmit_after=1"], "sides: async, sync"),
         (["--tune", "sync:network.retransmit=1,2"], "network.retransmit: unknown key"),
         (["--tune", "sync:network.drop=0,0.1", "--set", "network.drop=0,0.1"], "as well"),
-        (["--tune", "sync:network.drop=0,0.1", "--tune-budget", "0.5"], "number from 1 (got 0.5)"),
+        (["--tune", "sync:network.drop=0,0.1", "--tune-budget", "0.5"], "must be a number from 1"),
         (["--frontier", "--knob", "nope:clock.rate=1,2"], "sides: async, sync"),
         (["--frontier", "--vary", "algorithm.start=own,known"], "what is own to vary?"),
     ],
@@ -259,7 +260,7 @@ def test_runs_go_on_to_the_target_where_nobody_says_when_to_give_up(tiny: Path):
     (stop,) = {run.scenario.stop for run in make_plan(comparison_request(Request(tiny))).runs}
     assert (stop.time, stop.communications) == (None, 8 * 20_000)
     for asked in (
-        comparison_request(Request(tiny), limit_time=5),
+        requested(tiny, (), "compare", limit_time=5)[1],
         comparison_request(Request(tiny, {"stop.time": [5]})),
         comparison_request(Request(tiny, worlds={"short": {"stop": {"time": 5}}})),
     ):
@@ -289,7 +290,7 @@ def test_agents_of_files_are_counted_for_the_budget():
 
 
 def test_limits_take_the_place_of_the_scenarios(tiny: Path):
-    request = comparison_request(Request(tiny), limit_time="2 min", limit_communications=99)
+    request = requested(tiny, (), "compare", limit_time="2 min", limit_communications=99)[1]
     (stop,) = {run.scenario.stop for run in make_plan(request).runs}
     assert (stop.time, stop.communications) == (120.0, 99)
 
@@ -304,7 +305,7 @@ def test_a_baseline_against_gossip(tiny: Path):
         plan = make_plan(comparison_request(Request(tiny, grid, target=target), vary=vary))
         summaries = [run(planned.scenario).summary for planned in plan.runs]
         table = pd.DataFrame([{"status": "done", **_figures_of(each)} for each in summaries])
-        (pair,) = pairs_table(plan, table, vary).to_dict("records")
+        (pair,) = pairs_table(plan, table).to_dict("records")
         assert 0 < pair["time_first"] < 20
         assert (pair["time_second"], pair["speedup"], pair["bound"]) == (time, speedup, "=")
 
@@ -415,7 +416,7 @@ COST_NAMES = ("time", "communications")
 
 def test_values_that_are_errors_in_a_cell_are_left_out_there(tiny: Path):
     grid = {"network.drop": [0, 0.1]}
-    request = comparison_request(Request(tiny, grid), tune={"sync": TIMERS})
+    request = comparison_request(Request(tiny, grid, tune=knobs_of({"sync": TIMERS})))
     knobs = plan_knobs(request, request.tune, None, held_out=True)
     tried = [(each["network.drop"], each["value"]) for each in knobs.plan.combinations]
     assert tried == [(0, "1 s"), (0, "never"), (0.1, "1 s")]
@@ -423,6 +424,16 @@ def test_values_that_are_errors_in_a_cell_are_left_out_there(tiny: Path):
     assert (cell, value) == (3, "never")
     assert "network.retransmit_after" in why
     assert {each.scenario.seed for each in knobs.plan.runs} == set(range(10**6, 10**6 + 10))
+
+
+def test_values_of_a_knob_with_other_optima_are_refused_before_any_run(tiny: Path):
+    """Their distances measure different things, whether one is taken or all are drawn."""
+    knobs = {"async": {"algorithm.alpha": [0.5, 0.8]}}
+    for what, asked in (("compare", {"tune": knobs}), ("frontier", {"knobs": knobs})):
+        with pytest.raises(ScenarioError, match="different optima"):
+            plans(*requested(tiny, (), what, **asked), None)
+    absolute = requested(tiny, (), "frontier", target="l2_error=0.1", knobs=knobs)
+    assert len(plans(*absolute, None)[0].runs) == 2 + 7
 
 
 TIMERS = {"network.retransmit_after": ["1 s", "never"]}
@@ -467,7 +478,7 @@ def held_out_failures(store: Store, lost: set[int], only: tuple[object, ...] = (
     """Work that computes a plan, of which some seeds (of some values) are then said to fail."""
 
     def work(plan: Plan) -> Computed:
-        done = compute(plan, store, jobs=1)
+        done = Work(store, jobs=1)(plan)
         failures = {
             number: "the graph is not connected"
             for number, run in enumerate(plan.runs)
@@ -479,10 +490,8 @@ def held_out_failures(store: Store, lost: set[int], only: tuple[object, ...] = (
 
 
 def test_a_held_out_seed_that_fails_counts_for_no_value(tiny: Path):
-    request = comparison_request(
-        Request(tiny, target="distance=20%"),
-        tune={"sync": {"network.retransmit_after": ["20 ms", "1 s"]}},
-    )
+    knobs = knobs_of({"sync": {"network.retransmit_after": ["20 ms", "1 s"]}})
+    request = comparison_request(Request(tiny, target="distance=20%", tune=knobs))
     store = Store(tiny.parent / "results")
     lost = {10**6 + 3, 10**6 + 7}
     chosen, tuning = tune(request, None, store, held_out_failures(store, lost))
@@ -498,7 +507,7 @@ def test_a_held_out_seed_that_fails_counts_for_no_value(tiny: Path):
     assert tuning.table["taken"].tolist() == [False, True]
 
     def each_somewhere(plan: Plan) -> Computed:
-        done = compute(plan, store, jobs=1)
+        done = Work(store, jobs=1)(plan)
         first = {"20 ms": 10**6, "1 s": 10**6 + 1}
         bad = [first[run.values["value"]] == run.scenario.seed for run in plan.runs]
         return replace(done, failures={n: "it broke" for n, why in enumerate(bad) if why})
@@ -530,7 +539,7 @@ def test_worlds_with_seeds_of_their_own_keep_their_pairs(tiny: Path):
     request = comparison_request(Request(tiny, seeds=2, worlds=worlds))
     plan = make_plan(request)
     times = [(float(number), float(number)) for number in range(1, 9)]
-    pairs = pairs_table(plan, outcomes(times, []), request.vary)
+    pairs = pairs_table(plan, outcomes(times, []))
     assert pairs["seed"].tolist() == [0, 1, 100, 101]
     table = speedup_table(pairs, ["world"])
     assert table["world"].tolist() == ["near", "far"]
@@ -590,7 +599,7 @@ def test_worlds_are_overrides_with_a_name(tiny: Path):
             "{network.latency: {kind: nothing, mean",
             "worlds.passes",
         ),
-        ("worlds:", "worlds: 3\nvary:", "worlds: must be names with overrides"),
+        ("worlds:", "worlds: 3\nvary:", "worlds: must be a block of keys (got 3)"),
     ],
 )
 def test_wrong_worlds(tiny: Path, old: str, new: str, message: str):
@@ -606,8 +615,8 @@ def test_wrong_worlds(tiny: Path, old: str, new: str, message: str):
     [
         ("tune: {sync: {a: [1], b: [2]}}", "tune.sync: must have one key (got 2)"),
         ("tune: {sync: {network.drop: 0}}", "tune.sync.network.drop: must be a list"),
-        ("tune: {budget: 0}", "tune.budget: must be a number from 1 (got 0)"),
-        ("frontier: 3", "frontier: must be sides with a key each"),
+        ("tune: {budget: 0}", "tune.budget: must be a number from 1"),
+        ("frontier: 3", "frontier: must be a block of keys (got 3)"),
     ],
 )
 def test_wrong_knobs_in_a_file(tiny: Path, text: str, message: str):

@@ -15,8 +15,9 @@ import pytest
 
 from simulator import compare, run, sweep
 from simulator.errors import SimulatorError
-from simulator.sweeps.jobs import Done, pack
-from simulator.sweeps.plan import Request, make_plan
+from simulator.runs.tasks import Done, pack
+from simulator.sweeps.plan import make_plan
+from simulator.sweeps.request import Request
 from simulator.sweeps.workers import DaskCrew, run_all
 from tests.conftest import ROOT
 from tests.sweeping import GRID, TINY, table_bytes, write_tiny

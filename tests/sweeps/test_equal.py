@@ -13,10 +13,12 @@ from click.testing import CliRunner
 from simulator import Comparison, compare
 from simulator.cli.commands import commands
 from simulator.errors import ScenarioError
+from simulator.figures.comparison_figures import comparison_pictures
 from simulator.sweeps.comparison import comparison_request
 from simulator.sweeps.equal import equal_rows
 from simulator.sweeps.plan import make_plan
-from simulator.sweeps.request import Request, label, read_request, side_names
+from simulator.sweeps.request import Request, label, side_names
+from simulator.sweeps.sweep_file import read_request
 from tests.sweeping import write_tiny
 
 TINY = """\
@@ -133,7 +135,7 @@ def test_such_a_comparison_is_read_again_as_it_was(compared: Comparison):
     assert shown.exit_code == 0, shown.exception
     assert "accuracy at equal budgets" in shown.output
     assert "kind: admm" not in shown.output
-    (figure,) = (picture for _, picture in again.pictures(look()))
+    (figure,) = (picture for _, picture in comparison_pictures(again, look()))
     labels = [axis.get_xlabel() for axis in figure.axes]
     assert [text.split()[0] for text in labels] == ["simulated", "communications", "bytes"]
     (legend,) = figure.legends or [figure.axes[0].get_legend()]

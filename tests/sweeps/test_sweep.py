@@ -22,11 +22,13 @@ from simulator.errors import ScenarioError, SimulatorError
 from simulator.runs.plugins import schema_for
 from simulator.runs.run import run
 from simulator.runs.scenarios import load_scenario
+from simulator.runs.tasks import Done, Failed, pack
 from simulator.scenario.files import dump_scenario, scenario_hash_payload
 from simulator.store.store import Store
-from simulator.sweeps.jobs import Done, Failed, pack
-from simulator.sweeps.plan import Request, TargetLevel, make_plan, read_request
-from simulator.sweeps.sweep import requested
+from simulator.sweeps import study
+from simulator.sweeps.plan import make_plan
+from simulator.sweeps.request import Request, TargetLevel
+from simulator.sweeps.sweep_file import read_request
 from simulator.sweeps.tables import _curve, mean_interval, summary_table
 from simulator.sweeps.workers import LocalCrew, run_all
 from tests.processes import Command
@@ -34,6 +36,10 @@ from tests.sweeping import GRID, sweep_tables, table_bytes, write_tiny
 
 NAN = float("nan")
 SETTINGS = ["--set", "network.latency.mean=10 ms,1 s", "--set", "network.drop=0,0.5"]
+
+
+def _requested(*asked):
+    return study.requested(*asked)[1]
 
 
 @pytest.fixture
@@ -71,23 +77,23 @@ def test_seeds_follow_that_of_the_scenario_or_are_listed(tiny: Path):
 
 def test_sweeps_run_compiled_unless_an_engine_is_named(tiny: Path):
     """By --set, by the base, by a world, or by what sides are: then nothing is chosen."""
-    assert requested(tiny, ()).defaults["engine"] == "compiled"
-    assert make_plan(requested(tiny, ())).runs[0].scenario.engine == "compiled"
+    assert _requested(tiny, ()).defaults["engine"] == "compiled"
+    assert make_plan(_requested(tiny, ())).runs[0].scenario.engine == "compiled"
     for named in (
-        requested(tiny, [("engine", ["simpy"])]),
-        requested(load_scenario(tiny).model_dump() | {"engine": "simpy"}, ()),
+        _requested(tiny, [("engine", ["simpy"])]),
+        _requested(load_scenario(tiny).model_dump() | {"engine": "simpy"}, ()),
         replace(Request(tiny), worlds={"a": {"engine": "simpy"}}).with_defaults(),
         replace(Request(tiny), vary=("engine", ["simpy", "compiled"])).with_defaults(),
     ):
         assert "engine" not in named.defaults
     tiny.write_text(tiny.read_text() + "engine: simpy\n")
-    assert make_plan(requested(tiny, ())).runs[0].scenario.engine == "simpy"
+    assert make_plan(_requested(tiny, ())).runs[0].scenario.engine == "simpy"
 
 
 def test_sweeps_have_samples_enough_for_curves(tiny: Path):
     tiny.write_text(tiny.read_text() + "record: {every_communications: 5000}\n")
-    assert make_plan(requested(tiny, ())).runs[0].scenario.record.samples == 100
-    chosen = make_plan(requested(tiny, [("record.every", [2])])).runs[0].scenario.record
+    assert make_plan(_requested(tiny, ())).runs[0].scenario.record.samples == 100
+    chosen = make_plan(_requested(tiny, [("record.every", [2])])).runs[0].scenario.record
     assert (chosen.every, chosen.samples) == (2, None)
 
 
@@ -104,9 +110,10 @@ def test_blocks_kinds_and_single_values(tiny: Path):
 def test_numpy_values_are_numbers(tiny: Path):
     request = Request(tiny).with_settings([("graph.sigma", np.linspace(0.5, 1.0, 2))])
     assert [r.scenario.graph.sigma for r in make_plan(request).runs] == [0.5, 1.0]
-    for values in ([object()], 3):
-        with pytest.raises(ScenarioError, match=r"--set graph\.sigma"):
-            Request(tiny).with_settings([("graph.sigma", values)])
+    with pytest.raises(ScenarioError, match=r"--set graph\.sigma"):
+        Request(tiny).with_settings([("graph.sigma", [object()])])
+    alone = make_plan(Request(tiny).with_settings([("graph.sigma", 3)]))
+    assert [r.scenario.graph.sigma for r in alone.runs] == [3]
 
 
 def test_a_sweep_file_says_the_same(tiny: Path):
@@ -130,7 +137,7 @@ def test_a_sweep_file_says_the_same(tiny: Path):
         ("base: tiny.yaml\ngrid: {network.drop: []}\n", "must be a list of one or more"),
         ("base: tiny.yaml\ngrid: {network.drop: [0, 0]}\n", "the value 0 is given twice"),
         ("base: tiny.yaml\ngrid: {network.drop: [0, 2]}\n", "2:26: grid.network.drop: must be at"),
-        ("base: tiny.yaml\nseeds: 0\n", "2:8: seeds: must be a whole number"),
+        ("base: tiny.yaml\nseeds: 0\n", "2:8: seeds: must be at least 1 (got 0)"),
         ("base: nothing.yaml\n", "no such file"),
         ("base: tiny.yaml\ntarget: speed=1\n", "unknown metric"),
     ],
@@ -410,7 +417,7 @@ def test_a_failed_run_shows_in_the_exit_code(tiny: Path, monkeypatch: pytest.Mon
             yield number, None
             yield number, Failed("no luck")
 
-    monkeypatch.setattr("simulator.sweeps.work.run_all", fail)
+    monkeypatch.setattr("simulator.sweeps.workers.run_all", fail)
     words = ["sweep", str(tiny), "--seeds", "2", "--out", str(tiny.parent / "results")]
     result = CliRunner().invoke(commands, words, standalone_mode=False)
     assert result.return_value == 1

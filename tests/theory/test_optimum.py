@@ -16,7 +16,7 @@ import simulator.theory.objectives
 from agents.losses import LOSSES
 from agents.losses.absolute import Absolute
 from agents.losses.hinge import Hinge
-from simulator.errors import ScenarioError, SimulatorError
+from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Problem
 from simulator.runs.plugins import schema_for
 from simulator.theory.central import LARGEST, MOST, remembered
@@ -178,8 +178,9 @@ def test_mp_optimum_of_separate_parts_and_an_isolated_agent(rng):
 
 
 def test_mp_optimum_without_data_in_a_part_is_an_error():
+    """Which ``build_problem`` refuses."""
     W = csr_array(np.array([[0.0, 1.0], [1.0, 0.0]]))
-    with pytest.raises(ScenarioError, match="none of the 2 agents connected with agent 0"):
+    with pytest.raises(NoOptimumError, match="cannot be computed"):
         mp_optimum(W, np.zeros(2), np.zeros((2, 1)), 1.0)
 
 

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.machinery.code_cache import is_ours
 from agents.machinery.compiling import address_of, as_array
-from agents.protocol import ALL
-from agents.protocols import protocol_of
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, queue, rounds
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.network import LINK, UPLINK
 from simulator.engines.compiled.on_off import ON_OFF, make_on_off
+from simulator.engines.compiled.others import failure
 from simulator.engines.compiled.pool import SLOT, TICKET
 from simulator.engines.compiled.queue import (
     ENTRY,
@@ -28,19 +28,22 @@ from simulator.engines.compiled.queue import (
     SWITCHES,
 )
 from simulator.engines.compiled.record import attach
+from simulator.engines.compiled.round_state import MEMBER, make_members
 from simulator.engines.compiled.slowness import Slowness
+from simulator.engines.compiled.switching import RENEWAL
 from simulator.engines.compiled.world import (
     AGENT,
     EDGE,
     LAYOUT,
     NOBODY,
     NONE_FAILED,
+    REGULAR,
     cumulative_weights,
     make_agents,
     make_edges,
 )
 from simulator.engines.event_rows import ROW, Sink
-from simulator.engines.setup import Setup
+from simulator.engines.setup import Setup, progress
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
 from simulator.problem.problem import Floats
@@ -63,10 +66,10 @@ class CompiledEngine:
         self.setup, self.watch, self._events = setup, watch, sink
         config, n, edges = setup.scenario, setup.problem.n, len(setup.neighbour)
         self._synchronous = config.algorithm.mode == "sync"
-        protocol = protocol_of(setup.rule)
+        protocol = setup.protocol
         if self._synchronous:
             assert protocol.rounds is not None
-            self._loop = rounds.loop_of(protocol.rounds)  # type: ignore[arg-type]
+            self._loop = rounds.loop_of(protocol.rounds, protocol)  # type: ignore[arg-type]
         else:
             self._loop = gossip.loop_of(protocol)  # type: ignore[arg-type]
         self.rule = RunningRule(setup.rule, setup.start(), setup.streams.rule)
@@ -79,15 +82,19 @@ class CompiledEngine:
         run["hello"] = config.algorithm.start == "hello"
         run["message_bytes"], run["hello_bytes"] = setup.message_bytes, setup.hello_bytes
         run["retransmit_after"] = config.network.timer
+        run["near"], run["loose"], run["behind"] = setup.near, setup.loose, config.rounds.slack
+        run["deadline"] = config.rounds.deadline or math.inf
+        run["kept"] = kept = 2 if setup.near and not setup.loose else 1
         run["diverged"] = run["draining"] = run["reached_sent"] = run["resending"] = NOBODY
         run["returned_at"] = -math.inf
         self._connect_rule()
-        run["most_links"] = most_links = int(np.diff(setup.first).max())
-        most_sends = most_links if protocol.most_sends == ALL else protocol.most_sends
+        self._remember()
+        run["most_links"], most_links = setup.most_links, setup.most_links
+        most_sends = setup.most_sends
         run["versioned"], run["averages"] = protocol.versioned, protocol.averages
         run["most_sends"], most = most_sends, max(most_links, most_sends)
         # A message has up to two loss numbers; who comes back may send, and be sent, what waited.
-        reserve = (2 if setup.availability is None else 4) * most + 4
+        reserve = (2 if setup.availability is None else 4) * most * kept + 4
         self.draws = Draws(setup, reserve)
         block = self.draws.blocks.shape[1]
         run["block"], run["reserve"] = block, reserve
@@ -102,19 +109,23 @@ class CompiledEngine:
             run["unequal_links"] = True
             self._keep("link_factors", setup.link_factors, float, (edges,))
         self._slowness = Slowness(run, setup)
-        if config.clock.peers == "weighted":
-            run["weighted"] = True
-            self._keep("cumulative", cumulative_weights(setup), float, (edges,))
+        self._wind(setup)
         if watch is not None:
             watch.fill(run)
         if sink is not None:
             # An event may send to all neighbours, lose it all, and handle what they sent.
-            run["recording"], run["most_rows"] = True, 4 * most + 8
-            run["row_capacity"] = rows = max(ROWS, 2 * (4 * most + 8))
+            run["recording"], run["most_rows"] = True, 4 * most * kept + 8
+            run["row_capacity"] = rows = max(ROWS, 2 * (4 * most * kept + 8))
             self._keep("rows", np.zeros(rows, ROW), ROW, (rows,))
         # How many messages are on their way at a time depends on the latency: it may grow.
         slots = max(64, n // 4, 2 * most_links)
-        self._resize_pool(0 if self._synchronous and sink is None else slots)
+        in_slots = setup.loose or sink is not None or not self._synchronous
+        self._resize_pool(slots if in_slots else 0)
+        if self._synchronous:
+            self._keep("members", make_members(setup), MEMBER, (n,))
+            self._keep("told_at", np.zeros(n * kept), float, (n * kept,))
+            places = edges * kept if in_slots else 0
+            self._keep("inbox", np.full(places, NOBODY), np.int64, (places,))
         self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)
         self._bring_to_life()
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
@@ -125,6 +136,20 @@ class CompiledEngine:
         self._stop_by_time = math.inf if config.stop.time is None else config.stop.time
         self._breath = 10_000
         self._begun = False
+
+    def _wind(self, setup: Setup) -> None:
+        """The agents' clocks, and whom they are about."""
+        run, n = self.run, setup.problem.n
+        run["to_all"] = setup.peers == "all"
+        if setup.peers == "weighted":
+            run["weighted"] = True
+            self._keep("cumulative", cumulative_weights(setup), float, setup.neighbour.shape)
+        elif setup.peers == "turn":
+            run["in_turn"] = True
+            self._keep("turns", np.full(n, NOBODY), np.int64, (n,))
+        if setup.scenario.clock.ticks == "regular":
+            run["regular"] = True
+            self._keep("clocks", np.zeros(n, REGULAR), REGULAR, (n,))
 
     def _bring_to_life(self) -> None:
         """Comings and goings, and partitions."""
@@ -163,19 +188,39 @@ class CompiledEngine:
         entries = entries[np.lexsort((entries["order"], entries["time"]))]  # sorted: a heap
         self._resize_queue(len(self.arrays["entries"]) + len(entries))
         self.arrays["entries"][: len(entries)] = entries
-        self.run["size"] = self.run["soon"] = len(entries)
+        self.run["size"] = self.run["soon_count"] = len(entries)
         self.run["scheduled"] = len(first)
 
     def _keep_fresh(self) -> None:
         """What agents that forget have again."""
-        setup = self.setup
-        self._fresh = RunningRule(setup.rule, setup.fresh_start(), setup.streams.rule)
-        rows = [
-            (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links)
-            for live, new, links in self.rule.remembered(self._fresh)
+        self._fresh = fresh = self.setup.fresh()
+        if isinstance(fresh, RunningRule):
+            rows = [
+                (live.ctypes.data, new.ctypes.data, int(np.prod(live.shape[1:])), links, -1, -1)
+                for live, new, links in self.rule.remembered(fresh)
+            ]
+        else:
+            rows = [
+                (
+                    live.ctypes.data,
+                    0,
+                    int(np.prod(live.shape[1:])),
+                    links,
+                    places.get("model", -1),
+                    places.get("copy", -1),
+                )
+                for live, links, places in self.rule.forgotten()
+            ]
+            models = self.rule.arrays["solitary"] if fresh[0] is None else fresh[0]
+            self._keep("fresh_models", models, float, models.shape)
+            if fresh[1] is not None:
+                self._keep("fresh_copies", fresh[1], float, fresh[1].shape)
+        rows += [
+            (array.ctypes.data, 0, int(np.prod(array.shape[1:])), links, -1, -1)
+            for array, links in self.memory.values()
         ]
         self.run["renewal_count"] = len(rows)
-        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (4 * len(rows),))
+        self._keep("renewals", np.array(rows, np.int64).ravel(), np.int64, (RENEWAL * len(rows),))
 
     def _note_who_is_off(self, on: NDArray[np.bool_]) -> None:
         if self._events is not None:
@@ -197,7 +242,9 @@ class CompiledEngine:
         run, setup, rule = self.run, self.setup, self.setup.rule
         for name, address in self.rule.pointers(bool(run["hello"][0])).items():
             run[name] = address
-        run["state"] = self.rule.address
+        run["state"], unsaid = self.rule.address, self.rule.unsaid
+        run["unsaid"] = unsaid.ctypes.data
+        run["unsaid_width"] = unsaid.strides[0] if unsaid is self.rule.models else 0
         run["random"], run["random_state"] = self.rule.random
         run["numbers"] = numbers = self.rule.numbers
         run["same_for_all"] = rule.same_for_all
@@ -209,14 +256,22 @@ class CompiledEngine:
         self._keep("models", self.rule.models, float, shape)
         if self._synchronous:
             rows = setup.problem.n if rule.same_for_all else len(setup.neighbour)
+            rows *= int(run["kept"][0])
             self._keep("told", np.empty((rows, numbers)), float, (rows, numbers))
+
+    def _remember(self) -> None:
+        """The arrays of the protocol."""
+        self.memory = self.setup.memory()
+        addresses = np.array([array.ctypes.data for array, _ in self.memory.values()], np.int64)
+        self._keep("memory", addresses, np.int64, addresses.shape)
 
     def _resize_pool(self, slots: int) -> None:
         """Room for so many messages on their way."""
         kept = ("slots", "tickets", "payloads")
         old = tuple(self.arrays[name] for name in kept if name in self.arrays)
         # In rounds what was told lies elsewhere.
-        numbers = 0 if self._synchronous else self.rule.numbers
+        in_rounds = self._synchronous and not self.setup.loose
+        numbers = 0 if in_rounds else self.rule.numbers
         new = pool.resize(self.run, slots, numbers, self._events is not None, old)
         self._keep("slots", new[0], SLOT, (slots,))
         self._keep("tickets", new[1], TICKET, new[1].shape)
@@ -258,6 +313,14 @@ class CompiledEngine:
             "bytes": self._count("bytes"),
         }
 
+    def progress(self) -> dict[str, float]:
+        """More of a sample row, where agents go through their rounds by themselves."""
+        if not self.setup.near:
+            return {}
+        done = self.arrays["members"]["round"][self.arrays["agents"]["degree"] > 0] - 1
+        # Before the first event, rounds have not begun.
+        return progress(self._count("late"), np.maximum(done, 0))
+
     def _in_flight(self) -> int:
         """Messages on their way: counted in the queue, not concluded from the other counts."""
         return self._count("in_flight")
@@ -292,7 +355,12 @@ class CompiledEngine:
     def _breathe(self, until: float, enough: float) -> int:
         """As many events as fit between two returns to Python."""
         started = clock.perf_counter()
-        outcome = int(self._loop(self.run, until, enough, self._breath))
+        try:
+            outcome = int(self._loop(self.run, until, enough, self._breath))
+        except Exception as error:
+            if is_ours(self.setup.protocol):
+                raise
+            raise failure(self.setup.protocol, self.run, error) from error
         if outcome == outcomes.BREATHE:
             elapsed = clock.perf_counter() - started
             self._breath = max(100, int(self._breath * min(2.0, BREATH / elapsed)))

@@ -16,7 +16,7 @@ from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.setup import Setup
 from simulator.scenario import laws
-from simulator.scenario.laws import Floats
+from simulator.scenario.tables import Floats
 
 #: The streams, as rows of a matrix.
 CLOCK, PEERS, LOSS, LATENCY, COMPUTE, ON, OFF = range(7)
@@ -35,10 +35,10 @@ class Draws:
 
     def __init__(self, setup: Setup, reserve: int):
         block = max(4096, 4 * reserve)
-        config, streams = setup.scenario, setup.streams
+        config, streams, clock = setup.scenario, setup.streams, setup.streams.clock
         latency, compute = config.network.latency.drawn, config.compute.time.drawn
         self._sources: list[Callable[[int], Floats] | None] = [
-            streams.clock.standard_exponential,
+            clock.random if config.clock.ticks == "regular" else clock.standard_exponential,
             streams.peers.random,
             streams.loss.random,
             _source(latency, streams.latency),

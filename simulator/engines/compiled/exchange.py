@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from agents.machinery.compiling import kernel
+from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.event_notes import note_send, write
 from simulator.engines.compiled.network import send
 from simulator.engines.compiled.on_off import is_off
@@ -15,11 +15,13 @@ from simulator.engines.compiled.pool import (
     NONE,
     ROUND,
     give_back,
+    payload,
     slot_of,
     take,
     ticket_of,
 )
-from simulator.engines.compiled.queue import ARRIVAL, TIMER, push
+from simulator.engines.compiled.queue import ARRIVAL, TIMER, TIMERS, push, push_ranked
+from simulator.engines.compiled.round_state import told, told_at
 from simulator.engines.compiled.world import agent_of, edge_of
 from simulator.engines.event_rows import DELIVER, MISS, STALE
 
@@ -48,27 +50,40 @@ def dispatch(run: Any, slot: int, kind: int, edge: int, sender: int, number: int
 
 
 @kernel
-def transmit(run: Any, edge: int, sender: int) -> None:
-    """In rounds: send the message of an edge, with a timer if it will not have arrived by then."""
+def transmit(run: Any, edge: int, sender: int, number: int) -> float:
+    """In rounds: send an edge's message of a round, with a timer if it will not be there by then.
+
+    When it leaves.
+    """
     size, receiver = run.message_bytes, edge_of(run, edge).neighbour
     departure, arrival = send(run, edge, sender, receiver, size)
-    sent_at = agent_of(run, sender).sent_at
-    note_send(run, sender, receiver, ROUND, NONE, size, sent_at, arrival == math.inf)
-    message = edge + run.edge_count * (run.sent - 1)
+    times, place = told_at(run, sender, number)
+    note_send(run, sender, receiver, ROUND, NONE, size, times[place], arrival == math.inf)
+    message = edge + run.edge_count * number
     if arrival < math.inf:
-        push(run, arrival, ARRIVAL, _slot(run, edge, sent_at) if run.recording else message)
+        has_slot = run.loose or run.recording
+        push(run, arrival, ARRIVAL, _slot(run, edge, sender, number) if has_slot else message)
     due = departure + run.retransmit_after
-    if arrival > due or run.availability:
-        push(run, due, TIMER, message)
+    if due < math.inf and (arrival > due or run.availability):
+        order = TIMERS + run.scheduled if run.near else run.scheduled
+        push_ranked(run, due, order, TIMER, message)
+    return departure
 
 
 @kernel
-def _slot(run: Any, edge: int, sent_at: float) -> int:
+def _slot(run: Any, edge: int, sender: int, number: int) -> int:
     """What must be known of the latest attempt when it arrives, perhaps rounds later."""
     slot = take(run)
     message = slot_of(run, slot)
-    message.edge, message.sent_at = edge, sent_at
-    ticket_of(run, slot).message = run.sent - 1
+    times, place = told_at(run, sender, number)
+    message.edge, message.number, message.sent_at = edge, number, times[place]
+    if run.recording:
+        ticket_of(run, slot).message = run.sent - 1
+    if run.loose:
+        said = floats(told(run, sender, edge, number), run.numbers)
+        out = floats(payload(run, slot, 0), run.numbers)
+        for x in range(run.numbers):
+            out[x] = said[x]
     return slot
 
 

@@ -49,7 +49,7 @@ def foreseen(here: int, _i: int, _k: int, _a: int, _b: int) -> int:
 def foresee(run: Any) -> None:
     """Ask for all that the next event touches, and for the beginnings of the few after it."""
     entries = view(run.entries, run.capacity, ENTRY)
-    for place in range(1, min(NEXT, run.soon)):
+    for place in range(1, min(NEXT, run.soon_count)):
         kind, index = entries[place].item % KINDS, entries[place].item // KINDS
         if kind == ARRIVAL:
             ask(run.slots + index * SLOT_BYTES, SLOT_BYTES)
@@ -65,7 +65,7 @@ def foresee(run: Any) -> None:
         ask(run.edges + message.back * EDGE_BYTES, EDGE_BYTES)
         _ask_for_state(run, message.receiver, message.back)
     elif kind == TICK:
-        if agent_of(run, index).degree > 0 and not run.weighted:
+        if agent_of(run, index).degree > 0 and not (run.weighted or run.in_turn):
             edge = choose(run, index, upcoming(run, PEERS))
             ask(run.edges + edge * EDGE_BYTES, EDGE_BYTES)
         _ask_for_state(run, index, -1)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from agents.machinery.compiling import FAILED, FINE, bound_for, entry, floats, kernel
 from agents.machinery.intrinsics import array_at, invoke
 from agents.protocol import Protocol, hello
@@ -13,6 +15,7 @@ from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
 from simulator.engines.compiled.on_off import is_off, on_off_of
+from simulator.engines.compiled.others import placed
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -32,6 +35,7 @@ from simulator.engines.compiled.pool import (
     ticket_of,
 )
 from simulator.engines.compiled.queue import ARRIVAL, KINDS, SWITCH, TICK, next_time, pop, push
+from simulator.engines.compiled.record import view
 from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
 from simulator.engines.compiled.verbs import (
     ANSWERED,
@@ -40,7 +44,7 @@ from simulator.engines.compiled.verbs import (
     compiled,
     label_of,
 )
-from simulator.engines.compiled.world import LAYOUT, NOBODY, agent_of, consider, edge_of
+from simulator.engines.compiled.world import LAYOUT, NOBODY, REGULAR, agent_of, consider, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, SKIP
 from simulator.engines.event_rows import TICK as TICKED
 
@@ -57,8 +61,7 @@ tick, handle, after, after_tick = (
 def loop_of(protocol: type[Protocol]) -> Any:
     """The loop of a protocol, compiled for it alone."""
     label = label_of(protocol)
-    places = (tick, handle, after, after_tick)
-    swap = {place: compiled(getattr(protocol, place.__name__), label) for place in places}
+    swap = placed(protocol, protocol, (tick, handle, after, after_tick), label)
     swap[hello] = compiled(hello, label)
     return entry(bound_for(advance, label, swap, kernel))
 
@@ -170,6 +173,8 @@ def _forget(run: Any, i: int) -> None:
     if run.versioned:
         for edge in range(agent.first, agent.first + agent.degree):
             edge_of(run, edge).version += 1
+    if run.in_turn:
+        view(run.turns, run.n, np.int64)[i] = NOBODY
     agent.busy = False
 
 
@@ -203,7 +208,15 @@ def _end_event(run: Any, i: int, m: int) -> None:
 @kernel
 def _wind(run: Any, i: int) -> None:
     """Set the clock of agent i to its next tick."""
-    push(run, run.now + draw(run, CLOCK) / agent_of(run, i).rate, TICK, i)
+    rate = agent_of(run, i).rate
+    if run.regular:
+        clock = view(run.clocks, run.n, REGULAR)[i]
+        if clock.ticks == 0:
+            clock.first = draw(run, CLOCK) / rate
+        push(run, clock.first + clock.ticks / rate, TICK, i)
+        clock.ticks += 1
+    else:
+        push(run, run.now + draw(run, CLOCK) / rate, TICK, i)
 
 
 def _ring(run: Any, i: int) -> None:

@@ -16,7 +16,7 @@ ON_OFF = np.dtype(
     [
         ("on", np.bool_),
         #: Was it never on?  In rounds: does the beginning of one wait for the return; has the agent
-        #: come back since the last barrier, and is to forget?
+        #: come back since it began one, and is to forget?
         ("new", np.bool_),
         ("waits", np.bool_),
         ("returned", np.bool_),
@@ -45,15 +45,20 @@ FIELDS: Fields = [
     ("cut", np.int64),
     ("cut_times", ADDRESS),
     ("groups", ADDRESS),
-    #: In rounds: edges whose message is to be sent again as soon as it can pass; the next of them
+    #: In rounds: edges whose message is to be sent again as soon as it can pass, 1, or 2 of an odd
+    #: round where two are kept, or both; the next of them
     #: to look at, where all are; when somebody last came back, and whether others did as well.
     ("held", ADDRESS),
     ("resending", np.int64),
     ("returned_at", np.float64),
     ("several_returned", np.bool_),
-    #: What forgetting puts back: (address, address of the fresh values, words, over links) each.
+    #: What forgetting puts back: (address, address of fresh values or 0, words, over links, and
+    #: where in it the first model and the first copy are, or −1) each; first models, and copies (0:
+    #: the models).
     ("renewals", ADDRESS),
     ("renewal_count", np.int64),
+    ("fresh_models", ADDRESS),
+    ("fresh_copies", ADDRESS),
 ]
 
 

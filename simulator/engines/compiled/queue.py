@@ -1,9 +1,9 @@
 """The event queue: what comes soon is a heap, what comes later lies in slices of time, unsorted.
 
 An event is a (time, order of scheduling, item).  Time is cut into slices so short that each holds
-some SLICE events.  Those of the present slice are a heap, so small that it stays in the processor's
-cache; each of the next slices is a chain of chunks, to which an event is added without a comparison;
-what comes after the last slice waits unsorted.  A slice becomes the heap when the one before it is
+some SLICE events.  Those of the present slice are a heap, so small that it stays close at hand;
+each of the next slices is a chain of chunks, to which an event is added without a comparison; what
+comes after the last slice waits unsorted.  A slice becomes the heap when the one before it is
 empty.  The width of slices follows from how many events a second there have been, and is looked at
 now and then.  Events leave in the order of (time, order), whatever the slices are: which one an
 event belongs to only grows with its time.
@@ -21,15 +21,17 @@ from agents.machinery.compiling import inlined, kernel
 from simulator.engines.compiled.record import ADDRESS, Fields, attach, view
 
 #: Kinds of events.  A message arrives; an agent has finished computing; it is switched on or off.
-#: In gossip: a clock rings.  In rounds: the barrier opens for an agent; the timer of a message is
-#: due; an agent has got all its messages; what waited is sent again, after a partition (index 0) or
-#: the return of agent index − 1.
+#: In gossip: a clock rings.  In rounds: an agent's alarm rings; a round begins for an agent; the
+#: timer of a message is due; an agent need not wait any longer; what waited is sent again, after a
+#: partition (index 0) or the return of agent index − 1.
 ARRIVAL, COMPUTED, SWITCH, REPEAT, TICK, BEGIN, TIMER, COMPLETE = range(8)
+ALARM = TICK
 #: An item is ``index * KINDS + kind``: an agent, a message or an edge, and what happens to it.
 KINDS = 8
-#: Switches come before all else at their instant, and then what is sent again after them: the
-#: numbers of their order begin here.
-SWITCHES, REPEATS = -(2**62), -(2**61)
+#: Switches come before all else at their instant, and then what is sent again after them; where
+#: rounds wait for neighbours only, deadlines come last, by agent, and then timers: the numbers of
+#: their order begin here.
+SWITCHES, REPEATS, DEADLINES, TIMERS = -(2**62), -(2**61), 2**61, 2**62
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
 ENTRY_BYTES = ENTRY.itemsize
 #: Events that a slice should hold, and a chunk can hold; the least number of slices.
@@ -38,22 +40,22 @@ CHAIN = np.dtype([("chunk", np.int32), ("used", np.int32)], align=True)
 FIELDS: Fields = [
     #: The heap, and how much of it is in use; what comes after the last slice, likewise.
     ("entries", ADDRESS),
-    ("soon", np.int64),
-    ("later", ADDRESS),
-    ("late", np.int64),
+    ("soon_count", np.int64),
+    ("later_entries", ADDRESS),
+    ("later_count", np.int64),
     #: The slices: the first chunk of each chain, and how many events it holds; the chunks, and the
     #: one after each in its chain; the first free chunk, and the first that was never used.
     ("chains", ADDRESS),
     ("chunks", ADDRESS),
-    ("after", ADDRESS),
+    ("chunk_after", ADDRESS),
     ("chunk_count", np.int64),
     ("free_chunk", np.int64),
     ("new_chunk", np.int64),
     #: Slices a second; when the first one began; the present one; how many there are at a time, a
     #: power of two.
-    ("pace", np.float64),
-    ("origin", np.float64),
-    ("present", np.int64),
+    ("slices_a_second", np.float64),
+    ("first_slice_at", np.float64),
+    ("present_slice", np.int64),
     ("slices", np.int64),
     ("most_slices", np.int64),
     ("capacity", np.int64),
@@ -62,9 +64,9 @@ FIELDS: Fields = [
     ("size", np.int64),
     ("in_flight", np.int64),
     ("scheduled", np.int64),
-    ("past", np.int64),
-    #: When the width is looked at again, in events that have left; when it last was, and after how many.
-    ("review", np.int64),
+    ("events_past", np.int64),
+    #: After how many events the width is looked at again, and was the last time; when that was.
+    ("next_review", np.int64),
     ("reviewed", np.int64),
     ("reviewed_at", np.float64),
     #: Does the run have more than the processor's cache holds?  Then, in gossip, the function of
@@ -82,19 +84,23 @@ def resize(
     chunks = capacity // CHUNK + slices + 1
     new = {
         "entries": np.empty(capacity, ENTRY),
-        "later": np.empty(capacity, ENTRY),
+        "later_entries": np.empty(capacity, ENTRY),
         "chunks": np.empty(chunks * CHUNK, ENTRY),
-        "after": np.empty(chunks, np.int32),
+        "chunk_after": np.empty(chunks, np.int32),
         "chains": np.full(slices, -1, CHAIN),
     }
-    used = {"entries": run["soon"][0], "later": run["late"][0], "chains": run["slices"][0]}
-    used |= {"chunks": run["new_chunk"][0] * CHUNK, "after": run["new_chunk"][0]}
+    used = {
+        "entries": run["soon_count"][0],
+        "later_entries": run["later_count"][0],
+        "chains": run["slices"][0],
+    }
+    used |= {"chunks": run["new_chunk"][0] * CHUNK, "chunk_after": run["new_chunk"][0]}
     for name, array in new.items():
         if name in old:
             array[: used[name]] = old[name][: used[name]]
         attach(run, name, array, array.dtype, array.shape)
     if "entries" not in old:
-        run["slices"], run["free_chunk"], run["review"] = FEWEST, -1, SLICE
+        run["slices"], run["free_chunk"], run["next_review"] = FEWEST, -1, SLICE
     run["capacity"], run["chunk_count"], run["most_slices"] = capacity, chunks, slices
     return new
 
@@ -119,8 +125,8 @@ def _move(entries: Any, source: int, place: int) -> None:
 def _rise(run: Any, time: float, order: int, item: int) -> None:
     """One more entry in the heap."""
     entries = view(run.entries, run.capacity, ENTRY)
-    place = run.soon
-    run.soon += 1
+    place = run.soon_count
+    run.soon_count += 1
     while place > 0:
         parent = (place - 1) >> 2
         above = entries[parent].time
@@ -167,14 +173,14 @@ def _first_of(entries: Any, begin: int, end: int) -> int:
 @inlined
 def _add(run: Any, time: float, order: int, item: int) -> None:
     """Put an entry where its time belongs."""
-    ahead = (time - run.origin) * run.pace - run.present
+    ahead = (time - run.first_slice_at) * run.slices_a_second - run.present_slice
     if ahead < 1.0:
         _rise(run, time, order, item)
     elif ahead < run.slices:
-        _chain(run, (run.present + int(ahead)) & (run.slices - 1), time, order, item)
+        _chain(run, (run.present_slice + int(ahead)) & (run.slices - 1), time, order, item)
     else:
-        _put(view(run.later, run.capacity, ENTRY)[run.late], time, order, item)
-        run.late += 1
+        _put(view(run.later_entries, run.capacity, ENTRY)[run.later_count], time, order, item)
+        run.later_count += 1
 
 
 @inlined
@@ -183,7 +189,7 @@ def _chain(run: Any, place: int, time: float, order: int, item: int) -> None:
     chain = view(run.chains, run.slices, CHAIN)[place]
     chunk, used = chain.chunk, chain.used
     if chunk < 0 or used == CHUNK:
-        after = view(run.after, run.chunk_count, np.int32)
+        after = view(run.chunk_after, run.chunk_count, np.int32)
         fresh = run.free_chunk
         if fresh < 0:
             fresh = run.new_chunk
@@ -202,7 +208,7 @@ def _chain(run: Any, place: int, time: float, order: int, item: int) -> None:
 def _open(run: Any, place: int) -> None:
     """What lies in a slice goes into the heap."""
     chain = view(run.chains, run.slices, CHAIN)[place]
-    after = view(run.after, run.chunk_count, np.int32)
+    after = view(run.chunk_after, run.chunk_count, np.int32)
     chunks = view(run.chunks, run.chunk_count * CHUNK, ENTRY)
     chunk, used = chain.chunk, chain.used
     chain.chunk = -1
@@ -218,39 +224,39 @@ def _open(run: Any, place: int) -> None:
 @kernel
 def _advance(run: Any) -> None:
     """The heap is empty: the next slice in which there is anything becomes it."""
-    while run.soon == 0:
-        if run.size == run.late:
+    while run.soon_count == 0:
+        if run.size == run.later_count:
             _begin_anew(run)
             continue
-        run.present += 1
-        if run.present & (run.slices - 1) == 0:
-            _look_at_late(run)
-        _open(run, run.present & (run.slices - 1))
+        run.present_slice += 1
+        if run.present_slice & (run.slices - 1) == 0:
+            _look_beyond(run)
+        _open(run, run.present_slice & (run.slices - 1))
 
 
 @kernel
 def _begin_anew(run: Any) -> None:
     """All that there is came after the last slice: the first one begins with the first of it."""
-    later = view(run.later, run.capacity, ENTRY)
-    run.origin = later[0].time
-    for k in range(1, run.late):
-        run.origin = min(run.origin, later[k].time)
-    run.present = 0
-    _look_at_late(run)
+    later = view(run.later_entries, run.capacity, ENTRY)
+    run.first_slice_at = later[0].time
+    for k in range(1, run.later_count):
+        run.first_slice_at = min(run.first_slice_at, later[k].time)
+    run.present_slice = 0
+    _look_beyond(run)
 
 
 @kernel
-def _look_at_late(run: Any) -> None:
+def _look_beyond(run: Any) -> None:
     """What came after the last slice may do so no longer."""
-    later = view(run.later, run.capacity, ENTRY)
+    later = view(run.later_entries, run.capacity, ENTRY)
     k = 0
-    while k < run.late:
+    while k < run.later_count:
         time, order, item = later[k].time, later[k].order, later[k].item
-        if (time - run.origin) * run.pace - run.present >= run.slices:
+        if (time - run.first_slice_at) * run.slices_a_second - run.present_slice >= run.slices:
             k += 1
             continue
-        run.late -= 1
-        _move(later, run.late, k)
+        run.later_count -= 1
+        _move(later, run.later_count, k)
         _add(run, time, order, item)
 
 
@@ -261,40 +267,39 @@ def _review(run: Any) -> None:
     while slices * SLICE < 4 * run.size and slices < run.most_slices:
         slices *= 2
     if span > 0.0:
-        pace = (run.past - run.reviewed) / (SLICE * span)
-        if slices > run.slices or not 0.5 * pace < run.pace < 2.0 * pace:
+        pace = (run.events_past - run.reviewed) / (SLICE * span)
+        if slices > run.slices or not 0.5 * pace < run.slices_a_second < 2.0 * pace:
             for place in range(run.slices):
                 _open(run, place)
-            later = view(run.later, run.capacity, ENTRY)
+            later = view(run.later_entries, run.capacity, ENTRY)
             entries = view(run.entries, run.capacity, ENTRY)
-            for k in range(run.soon):
+            for k in range(run.soon_count):
                 old = entries[k]
-                _put(later[run.late + k], old.time, old.order, old.item)
-            run.late += run.soon
-            run.soon = run.new_chunk = 0
+                _put(later[run.later_count + k], old.time, old.order, old.item)
+            run.later_count += run.soon_count
+            run.soon_count = run.new_chunk = 0
             run.free_chunk = -1
-            run.pace, run.slices = pace, slices
+            run.slices_a_second, run.slices = pace, slices
             chains = view(run.chains, slices, CHAIN)
             for place in range(slices):
                 chains[place].chunk = -1
-    run.reviewed, run.reviewed_at = run.past, run.now
-    run.review = run.past + max(1024, 4 * run.size)
+    run.reviewed, run.reviewed_at = run.events_past, run.now
+    run.next_review = run.events_past + max(1024, 4 * run.size)
 
 
 # --- what the loops call --------------------------------------------------------------------------
 @kernel
 def push(run: Any, time: float, kind: int, index: int) -> None:
-    """Let something happen at a time, after all that is already to happen at that time.
+    """Let something happen at a time, after what is already to happen then and is no deadline.
 
     There is room: the loops return to Python before an event that might need more, see ``full``.
     """
-    push_early(run, time, 0, kind, index)
+    push_ranked(run, time, run.scheduled, kind, index)
 
 
-@kernel
-def push_early(run: Any, time: float, rank: int, kind: int, index: int) -> None:
-    """Let a switch happen at a time, or a repetition, before all that is of a later rank."""
-    order = rank + run.scheduled
+@inlined
+def push_ranked(run: Any, time: float, order: int, kind: int, index: int) -> None:
+    """Let something happen at a time, before all of that time that is of a later order."""
     run.scheduled += 1
     run.size += 1
     if kind == ARRIVAL:
@@ -324,11 +329,11 @@ def pop(run: Any) -> int:
     run.now = entries[0].time
     item = entries[0].item
     run.size -= 1
-    run.soon -= 1
-    run.past += 1
+    run.soon_count -= 1
+    run.events_past += 1
     if item % KINDS == ARRIVAL:
         run.in_flight -= 1
-    size = run.soon
+    size = run.soon_count
     place = 0
     while 4 * place + 1 < size:
         best = _first_child(entries, 4 * place + 1, size)
@@ -337,8 +342,8 @@ def pop(run: Any) -> int:
         _move(entries, best, place)
         place = best
     _move(entries, size, place)
-    if run.past >= run.review:
+    if run.events_past >= run.next_review:
         _review(run)
-    if run.soon == 0 and run.size > 0:
+    if run.soon_count == 0 and run.size > 0:
         _advance(run)
     return item

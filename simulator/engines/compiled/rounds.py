@@ -1,8 +1,6 @@
 """Synchronous runs as one compiled loop for all rules, compiled for one kind of rounds at a time.
 
-Each directed edge carries one message a round, perhaps several times: the edge and the attempt's
-number stand for the message, and what was told lies in ``told`` until the round is over.  An
-attempt whose number is below ``round_first`` is of a round that is over.
+An edge and a round stand for a message (``round_state``), where it needs no slot.
 """
 # mypy: disallow_untyped_decorators=False
 
@@ -14,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from agents.machinery.code_cache import is_ours
 from agents.machinery.compiling import bound_for, entry, kernel
-from agents.protocol import Rounds
+from agents.protocol import Protocol, Rounds
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, note_at_receiver, transmit
 from simulator.engines.compiled.on_off import is_off, on_off_of, parted
+from simulator.engines.compiled.others import placed
 from simulator.engines.compiled.outcomes import (
     BREATHE,
     ENOUGH_SENT,
@@ -31,6 +31,7 @@ from simulator.engines.compiled.outcomes import (
 )
 from simulator.engines.compiled.pool import ROUND, give_back, slot_of, ticket_of
 from simulator.engines.compiled.queue import (
+    ALARM,
     ARRIVAL,
     BEGIN,
     COMPLETE,
@@ -44,69 +45,83 @@ from simulator.engines.compiled.queue import (
     next_time,
     pop,
     push,
-    push_early,
+    push_ranked,
 )
 from simulator.engines.compiled.record import view
+from simulator.engines.compiled.round_state import (
+    has_arrived,
+    inbox,
+    member_of,
+    note_arrival,
+)
 from simulator.engines.compiled.switching import end, go_on, pause, renew, switch
-from simulator.engines.compiled.verbs import compiled, label_of
+from simulator.engines.compiled.verbs import label_of, set_alarm
 from simulator.engines.compiled.world import NOBODY, agent_of, edge_of
 from simulator.engines.event_rows import HANDLE, MISS, NONE, STALE
 from simulator.engines.event_rows import ROUND as ROUND_IS_OVER
 
 # What the rounds do: their own functions take the places of these.
-begin, hear, complete, after_tick = Rounds.begin, Rounds.hear, Rounds.complete, Rounds.after_tick
+begin, hear, ring = Rounds.begin, Rounds.hear, Rounds.ring
+complete, after_tick = Rounds.complete, Rounds.after_tick
 
 
 @cache
-def loop_of(rounds: type[Rounds]) -> Any:
+def loop_of(rounds: type[Rounds], protocol: type[Protocol]) -> Any:
     """The loop of one kind of rounds, compiled for it alone."""
-    label = label_of(rounds)
-    places = (begin, hear, complete, after_tick)
-    swap = {place: compiled(getattr(rounds, place.__name__), label) for place in places}
+    label = label_of(rounds) if is_ours(protocol) else label_of(protocol)
+    swap = placed(rounds, protocol, (begin, hear, ring, complete, after_tick), label)
     return entry(bound_for(advance, label, swap, kernel))
 
 
 def advance(runs: Any, until: float, enough: float, breath: int) -> int:
-    """Go on up to a time, or to a round's end by which so many messages are sent."""
+    """Go on up to a time, or to a round's end by which so many messages are sent.
+
+    Where rounds wait for neighbours only, to the event.
+    """
     run = runs[0]
     # An event may open the barrier for everybody, or send to all neighbours, with a timer each.
     # Where agents come and go, it may send again what waits at all edges of an agent.
-    room = run.n + 2 * run.most_links + 2
+    room = run.n + 2 * run.most_links + 6
     if run.cuts > 0 or run.availability:
-        room = run.n + 4 * run.most_links + 4
-    slots = 2 * run.most_links if run.recording else 0
+        room = run.n + 4 * run.most_links * run.kept + 6
+    slots = 2 * run.most_links * run.kept if run.recording or run.loose else 0
     if full(run, room):
         return QUEUE_IS_FULL
-    if run.working == 0:
-        _open_barrier(run)
+    if run.started == 0:
+        run.started = run.n
+        _begin_all(run)
     for _ in range(breath):
         lack = short_of(run, room, slots)
         if lack != NOTHING:
             return lack
         if run.resending != NOBODY:
             _resend_next(run)
-            continue
-        if run.size == 0 and until == math.inf:
+        elif run.size == 0 and until == math.inf:
             return NOTHING_LEFT
-        if run.size == 0 or next_time(run) > until:
+        elif run.size == 0 or next_time(run) > until:
             run.now = until
             return TIME_IS_UP
-        item = pop(run)
-        kind, index = item % KINDS, item // KINDS
-        if kind == ARRIVAL:
-            _arrive(run, index)
-        elif kind == TIMER:
-            _due(run, index % run.edge_count, index // run.edge_count)
-        elif kind == BEGIN:
-            _begin(run, index)
-        elif kind == COMPLETE:
-            _wake(run, index)
-        elif kind == COMPUTED:
-            _computed(run, index)
-        elif kind == SWITCH:
-            _switch(run, index)
         else:
-            _repeat(run, index - 1)
+            item = pop(run)
+            kind, index = item % KINDS, item // KINDS
+            if kind == ARRIVAL:
+                _arrive(run, index)
+            elif kind == TIMER:
+                _due(run, index % run.edge_count, index // run.edge_count)
+            elif kind == BEGIN:
+                _begin(run, index)
+            elif kind == COMPLETE:
+                _wake(run, index)
+            elif kind == COMPUTED:
+                _computed(run, index)
+            elif kind == ALARM:
+                _ring(run, index % run.n, index // run.n)
+            elif kind == SWITCH:
+                _switch(run, index)
+            else:
+                _repeat(run, index - 1)
+        if run.resending != NOBODY:  # the event is not over
+            continue
         over = run.working == 0
         if over:
             note(run, ROUND_IS_OVER, NONE)
@@ -114,12 +129,22 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
                 _open_barrier(run)
         if run.halt:
             return HALTED
-        if over and run.sent >= enough:
+        if (over or run.near) and run.sent >= enough:
             return ENOUGH_SENT
     return BREATHE
 
 
-@kernel
+def _begin_all(run: Any) -> None:
+    """The first round."""
+    if not run.near:
+        _open_barrier(run)
+        return
+    run.working = 1  # there is no barrier
+    for i in range(run.n):
+        if agent_of(run, i).degree > 0:
+            _next_round(run, i)
+
+
 def _open_barrier(run: Any) -> None:
     """Everybody begins the next round."""
     if run.forgets:
@@ -128,12 +153,27 @@ def _open_barrier(run: Any) -> None:
                 on_off_of(run, i).returned = False
                 renew(run, i)
     run.working = run.n
-    run.round_first = run.sent
     for i in range(run.n):
-        agent = agent_of(run, i)
-        agent.inbox = 0
-        agent.woken = False
-        push(run, run.now, BEGIN, i)
+        _next_round(run, i)
+
+
+def _next_round(run: Any, i: int) -> None:
+    """Agent i begins its next round; part of what it waits for may be there."""
+    member = member_of(run, i)
+    member.round += 1
+    member.called = False
+    member.woken = False
+    member.gone = False
+    push(run, run.now, BEGIN, i)
+    member.arrived = 0
+    if member.ahead == 0 and not run.loose:
+        return
+    member.ahead = 0
+    agent = agent_of(run, i)
+    for k in range(agent.first, agent.first + agent.degree):
+        if has_arrived(run, edge_of(run, edge_of(run, k).back), member.round - run.behind):
+            member.arrived += 1
+            hear(run, i, k)
 
 
 def _begin(run: Any, i: int) -> None:
@@ -142,21 +182,32 @@ def _begin(run: Any, i: int) -> None:
     elif is_off(run, i):
         on_off_of(run, i).waits = True
     else:
+        if run.near and run.forgets and on_off_of(run, i).returned:
+            on_off_of(run, i).returned = False
+            renew(run, i)
         begin(run, i)
         _go_on(run, i)
 
 
 def _go_on(run: Any, i: int) -> None:
     """What takes no time, or has been waited for already, follows at once."""
-    agent = agent_of(run, i)
-    while run.ready or (agent.waiting and agent.woken):
+    agent, member = agent_of(run, i), member_of(run, i)
+    while run.ready or (member.waiting and member.woken):
         if run.ready:
             run.ready = False
             after_tick(run, i, -1 - agent.job)
         else:
-            agent.waiting = False
-            agent.woken = False
+            member.waiting = False
+            member.woken = False
+            member.gone = True
             complete(run, i)
+    if member.over:
+        member.over = False
+        if run.near:
+            note(run, ROUND_IS_OVER, i)
+            _next_round(run, i)
+        else:
+            run.working -= 1
 
 
 def _computed(run: Any, index: int) -> None:
@@ -165,6 +216,15 @@ def _computed(run: Any, index: int) -> None:
     if i != NOBODY:
         run.ready = True
         _go_on(run, i)
+
+
+def _ring(run: Any, i: int, number: int) -> None:
+    """The alarm of one of agent i's rounds; while it is off, it waits."""
+    if number == member_of(run, i).round:
+        if is_off(run, i):
+            member_of(run, i).overdue = True
+        else:
+            ring(run, i)
 
 
 @kernel
@@ -181,12 +241,15 @@ def _switch(run: Any, i: int) -> None:
     if on_off.waits:
         on_off.waits = False
         push(run, run.now, BEGIN, i)
-    on_off.returned = run.forgets and not on_off.new
+    if member_of(run, i).overdue:
+        member_of(run, i).overdue = False
+        set_alarm(run, i, run.now)
+    on_off.returned = run.forgets and (not on_off.new or on_off.returned)
     on_off.new = False
     run.several_returned = run.returned_at == run.now
     if not run.several_returned:
         run.returned_at = run.now
-        push_early(run, run.now, REPEATS, REPEAT, 1 + i)
+        push_ranked(run, run.now, REPEATS + run.scheduled, REPEAT, 1 + i)
 
 
 @kernel
@@ -228,48 +291,99 @@ def _passes(run: Any, edge: int, sender: int) -> bool:
 
 
 @kernel
+def _is_awaited(run: Any, edge: int, sender: int, number: int) -> bool:
+    """Has the message of a round not arrived, and is it worth another attempt?"""
+    own = edge_of(run, edge)
+    if has_arrived(run, own, number):
+        return False
+    if not run.loose:
+        return True
+    receiver = member_of(run, own.neighbour)
+    least = receiver.round - run.behind + (1 if receiver.gone else 0)
+    return number == member_of(run, sender).said and number >= least
+
+
+@kernel
 def _retry(run: Any, edge: int) -> None:
-    """Send again what waits at an edge, if it can pass now."""
+    """Send again what waits at an edge, the older first, if it can pass now."""
     held = view(run.held, run.edge_count, np.uint8)
     sender = edge_of(run, edge_of(run, edge).back).neighbour
-    if held[edge] and _passes(run, edge, sender):
-        held[edge] = 0
-        transmit(run, edge, sender)
+    if held[edge] == 0 or not _passes(run, edge, sender):
+        return
+    flags, last = held[edge], member_of(run, sender).said
+    held[edge] = 0
+    for number in range(last + 1 - run.kept, last + 1):
+        if (flags >> (number % run.kept)) & 1 and _is_awaited(run, edge, sender, number):
+            transmit(run, edge, sender, number)
 
 
 @kernel
 def _due(run: Any, edge: int, number: int) -> None:
     """Send again what has not arrived."""
-    if number < run.round_first or edge_of(run, edge).version >= run.round_first:
-        return
     sender = edge_of(run, edge_of(run, edge).back).neighbour
+    if not _is_awaited(run, edge, sender, number):
+        return
     if _passes(run, edge, sender):
-        transmit(run, edge, sender)
+        transmit(run, edge, sender, number)
     else:
-        view(run.held, run.edge_count, np.uint8)[edge] = 1
+        view(run.held, run.edge_count, np.uint8)[edge] |= 1 << (number % run.kept)
 
 
 def _arrive(run: Any, index: int) -> None:
-    edge, number, sent_at = index % run.edge_count, index // run.edge_count, 0.0
-    if run.recording:
-        message = slot_of(run, index)
-        edge, number, sent_at = message.edge, ticket_of(run, index).message, message.sent_at
-        give_back(run, index)
+    edge, number, slot, place, sent_at = 0, 0, NONE, NONE, 0.0
+    if run.loose or run.recording:
+        message, slot = slot_of(run, index), index
+        edge, number, sent_at = message.edge, message.number, message.sent_at
+        if run.recording:
+            place = ticket_of(run, slot).message
+    else:
+        edge, number = index % run.edge_count, index // run.edge_count
     own = edge_of(run, edge)
-    outcome = arrival(run, own.neighbour)
-    _note(run, outcome, edge, number, sent_at)
+    i = own.neighbour
+    outcome = arrival(run, i)
+    _note(run, outcome, edge, place, sent_at)
     if outcome == MISS:
+        if slot != NONE:
+            give_back(run, slot)
         return
-    if number < run.round_first or own.version >= run.round_first:  # an earlier attempt was there
+    if has_arrived(run, own, number):  # an earlier attempt was there, or something newer
         run.stale += 1
-        _note(run, HANDLE, edge, number, sent_at)
-        _note(run, STALE, edge, number, sent_at)
+        _note(run, HANDLE, edge, place, sent_at)
+        _note(run, STALE, edge, place, sent_at)
+        if slot != NONE:
+            give_back(run, slot)
         return
-    own.version = number
+    if run.loose:
+        _keep_newest(run, own, number, slot)
+        return
+    note_arrival(own, number)
+    if slot != NONE:
+        slots, at = inbox(run, own.back, number)
+        slots[at] = slot
     if run.availability or run.cuts > 0:
-        view(run.held, run.edge_count, np.uint8)[edge] = 0
-    agent_of(run, own.neighbour).inbox += 1
-    hear(run, own.neighbour, own.back)
+        view(run.held, run.edge_count, np.uint8)[edge] &= ~(1 << (number % run.kept))
+    member = member_of(run, i)
+    if number > member.round:
+        member.ahead += 1
+    else:
+        member.arrived += 1
+        hear(run, i, own.back)
+
+
+def _keep_newest(run: Any, own: Any, number: int, slot: int) -> None:
+    """The message in a slot, the newest on an edge, takes the place of the last one."""
+    i, k, heard = own.neighbour, own.back, own.version
+    own.version = number
+    slots, at = inbox(run, k, number)
+    if slots[at] != NONE:
+        give_back(run, slots[at])
+    slots[at] = slot
+    member = member_of(run, i)
+    if number < member.round:
+        run.late += 1
+    if heard < member.round - run.behind <= number:
+        member.arrived += 1
+        hear(run, i, k)
 
 
 @kernel
@@ -280,5 +394,5 @@ def _note(run: Any, kind: int, edge: int, number: int, sent_at: float) -> None:
 
 def _wake(run: Any, i: int) -> None:
     """Agent i need not wait any longer; it may still be computing what to send."""
-    agent_of(run, i).woken = True
+    member_of(run, i).woken = True
     _go_on(run, i)

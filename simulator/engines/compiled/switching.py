@@ -15,10 +15,13 @@ from agents.machinery.compiling import floats, kernel
 from simulator.engines.compiled.draws import COMPUTE, OFF, ON, draw
 from simulator.engines.compiled.event_notes import note_switch
 from simulator.engines.compiled.on_off import on_off_of
-from simulator.engines.compiled.queue import COMPUTED, SWITCH, SWITCHES, push, push_early
+from simulator.engines.compiled.queue import COMPUTED, SWITCH, SWITCHES, push, push_ranked
 from simulator.engines.compiled.record import view
 from simulator.engines.compiled.slowness import COMPUTING, factor_now
-from simulator.engines.compiled.world import NOBODY, agent_of, consider, edge_of
+from simulator.engines.compiled.world import NOBODY, agent_of, consider, edge_of, refresh
+
+#: Numbers in a row of what forgetting puts back.
+RENEWAL = 6
 
 
 # --- being busy -----------------------------------------------------------------------------------
@@ -92,7 +95,7 @@ def switch(run: Any, i: int) -> bool:
     else:
         time = run.now + draw(run, ON if on_off.on else OFF)
     if time < math.inf:
-        push_early(run, time, SWITCHES, SWITCH, i)
+        push_ranked(run, time, SWITCHES + run.scheduled, SWITCH, i)
     return on_off.on
 
 
@@ -100,15 +103,39 @@ def switch(run: Any, i: int) -> bool:
 def renew(run: Any, i: int) -> None:
     """Give agent i the state of the start again; it is an update, as any other."""
     agent = agent_of(run, i)
-    table = view(run.renewals, 4 * run.renewal_count, np.int64)
+    table = view(run.renewals, RENEWAL * run.renewal_count, np.int64)
     for k in range(run.renewal_count):
-        words, of_links = table[4 * k + 2], table[4 * k + 3]
+        row = RENEWAL * k
+        words, of_links = table[row + 2], table[row + 3]
         begin = agent.first if of_links else i
-        count = words * (agent.degree if of_links else 1)
-        live = view(table[4 * k] + 8 * words * begin, count, np.int64)
-        fresh = view(table[4 * k + 1] + 8 * words * begin, count, np.int64)
-        for x in range(count):
-            live[x] = fresh[x]
+        entries = agent.degree if of_links else 1
+        count = words * entries
+        live = view(table[row] + 8 * words * begin, count, np.int64)
+        if table[row + 1] != 0:
+            fresh = view(table[row + 1] + 8 * words * begin, count, np.int64)
+            for x in range(count):
+                live[x] = fresh[x]
+        else:
+            for x in range(count):
+                live[x] = 0
+        for entry in range(entries):
+            place = table[row] + 8 * words * (begin + entry)
+            if table[row + 4] >= 0:
+                _copy(run, place + 8 * table[row + 4], run.fresh_models, i)
+            if table[row + 5] >= 0 and run.fresh_copies != 0:
+                _copy(run, place + 8 * table[row + 5], run.fresh_copies, begin + entry)
+            elif table[row + 5] >= 0:
+                _copy(run, place + 8 * table[row + 5], run.fresh_models, i)
+    if run.refresh != 0:
+        refresh(run, i)
     for edge in range(agent.first, agent.first + agent.degree):
         edge_of(run, edge).sent_at = run.now
     consider(run, i)
+
+
+@kernel
+def _copy(run: Any, place: int, models: int, k: int) -> None:
+    """Write the k-th of some models to an address."""
+    out, model = floats(place, run.p), floats(models + 8 * run.p * k, run.p)
+    for x in range(run.p):
+        out[x] = model[x]

@@ -13,10 +13,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from agents import protocol as plain
 from agents.machinery.code_cache import source_of
-from agents.machinery.compiling import bound_for, inlined
-from agents.machinery.intrinsics import next_double
+from agents.machinery.compiling import bound_for, inlined, kernel
+from agents.machinery.intrinsics import array_at, next_double
 from simulator.engines.compiled import switching, world
 from simulator.engines.compiled.event_notes import note_send
 from simulator.engines.compiled.exchange import (
@@ -32,13 +34,23 @@ from simulator.engines.compiled.pool import (
     REPLY,
     REQUEST,
     ROUND,
+    give_back,
     payload,
     slot_of,
     ticket_of,
 )
 from simulator.engines.compiled.pool import take as take_slot
-from simulator.engines.compiled.queue import ARRIVAL, COMPLETE, push
-from simulator.engines.compiled.world import agent_of, edge_of, tell
+from simulator.engines.compiled.queue import (
+    ALARM,
+    ARRIVAL,
+    COMPLETE,
+    DEADLINES,
+    push,
+    push_ranked,
+)
+from simulator.engines.compiled.record import view
+from simulator.engines.compiled.round_state import has_arrived, inbox, member_of, told, told_at
+from simulator.engines.compiled.world import LAYOUT, agent_of, edge_of, tell
 from simulator.engines.event_rows import HANDLE
 
 #: Has the message at hand been answered, and did the reply get lost?
@@ -55,6 +67,12 @@ def links(run: Any, i: int) -> Any:
 
 
 choose = world.choose
+
+
+@inlined
+def peers(run: Any, i: int, k: int) -> Any:
+    agent = agent_of(run, i)
+    return range(agent.first, agent.first + agent.degree) if run.to_all else range(k, k + 1)
 
 
 @inlined
@@ -92,6 +110,22 @@ def fresh(run: Any, i: int, m: int) -> bool:
     return new
 
 
+@inlined
+def run_of(w: Any) -> Any:
+    return array_at(w.here, 1, LAYOUT)[0]
+
+
+@inlined
+def owns(run: Any, i: int, k: int) -> bool:
+    agent = agent_of(run, i)
+    return agent.first <= k < agent.first + agent.degree
+
+
+@inlined
+def is_nothing(run: Any, m: int) -> bool:
+    return m == NO_MESSAGE
+
+
 # --- acting ---------------------------------------------------------------------------------------
 @inlined
 def send(run: Any, i: int, k: int) -> None:
@@ -127,7 +161,7 @@ def absorb(run: Any, i: int, m: int) -> None:
     if message.kind == REPLY:
         world.absorb(run, i, message.back, payload(run, m, 1), payload(run, m, 0))
     else:
-        told = world.own_model(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
+        told = world.unsaid(run, i) if run.replied == NOT_ANSWERED else payload(run, m, 1)
         world.absorb(run, i, message.back, payload(run, m, 0), told)
     if run.versioned:
         own.version += 1
@@ -160,55 +194,117 @@ def compute_tick(run: Any, i: int, k: int) -> None:
 
 # --- rounds ---------------------------------------------------------------------------------------
 @inlined
-def _told(run: Any, i: int, edge: int) -> int:
-    """The address of what agent i tells the neighbour at ``edge`` in this round."""
-    return run.told + 8 * run.numbers * (i if run.same_for_all else edge)
-
-
-@inlined
 def send_all(run: Any, i: int) -> None:
-    agent = agent_of(run, i)
+    agent, member = agent_of(run, i), member_of(run, i)
+    number = member.said = member.round
     if run.same_for_all:
-        tell(run, i, agent.first, _told(run, i, agent.first))
+        tell(run, i, agent.first, told(run, i, agent.first, number))
     else:
         for edge in range(agent.first, agent.first + agent.degree):
-            tell(run, i, edge, _told(run, i, edge))
-    agent.sent_at = run.now
+            tell(run, i, edge, told(run, i, edge, number))
+    times, place = told_at(run, i, number)
+    times[place] = run.now
+    if run.loose and (run.availability or run.cuts > 0):  # older ones are not sent any more
+        held = view(run.held, run.edge_count, np.uint8)
+        for edge in range(agent.first, agent.first + agent.degree):
+            held[edge] = 0
     for edge in range(agent.first, agent.first + agent.degree):
-        transmit(run, edge, i)
+        member.departed = transmit(run, edge, i, number)
 
 
 @inlined
 def arrived(run: Any, i: int) -> int:
-    return agent_of(run, i).inbox
+    return member_of(run, i).arrived
+
+
+@inlined
+def needed(run: Any, i: int) -> int:
+    return member_of(run, i).needed
+
+
+@inlined
+def deadline(run: Any) -> float:
+    return run.deadline
+
+
+@inlined
+def alarm(run: Any, i: int, after: float) -> None:
+    if after < math.inf:
+        set_alarm(run, i, member_of(run, i).departed + after)
+
+
+@kernel
+def set_alarm(run: Any, i: int, time: float) -> None:
+    """The alarm of agent i's present round."""
+    push_ranked(run, time, DEADLINES + i, ALARM, i + run.n * member_of(run, i).round)
+
+
+@inlined
+def has_sent(run: Any, i: int) -> bool:
+    return member_of(run, i).said == member_of(run, i).round
+
+
+@inlined
+def has_come(run: Any, i: int, k: int) -> bool:
+    back = edge_of(run, edge_of(run, k).back)
+    return run.loose or has_arrived(run, back, member_of(run, i).round)
 
 
 @inlined
 def take(run: Any, i: int, k: int) -> None:
-    j, back = edge_of(run, k).neighbour, edge_of(run, k).back
-    at = agent_of(run, j).sent_at
-    note_at_receiver(run, HANDLE, back, edge_of(run, back).version, ROUND, NONE, at)
-    world.absorb(run, i, k, _told(run, j, back), _told(run, i, k))
+    if run.loose:
+        _take_newest(run, i, k)
+        return
+    j, back, number = edge_of(run, k).neighbour, edge_of(run, k).back, member_of(run, i).round
+    times, at = told_at(run, j, number)
+    if run.recording:
+        slots, place = inbox(run, k, number)
+        message = ticket_of(run, slots[place]).message
+        note_at_receiver(run, HANDLE, back, message, ROUND, NONE, times[at])
+        give_back(run, slots[place])
+    world.absorb(run, i, k, told(run, j, back, number), told(run, i, k, number))
+    edge_of(run, k).sent_at = times[at]
+
+
+@kernel
+def _take_newest(run: Any, i: int, k: int) -> None:
+    slots, place = inbox(run, k, 0)
+    slot = slots[place]
+    if slot == NONE:
+        return
+    at, number = slot_of(run, slot).sent_at, member_of(run, i).said
+    if run.recording:
+        message = ticket_of(run, slot).message
+        note_at_receiver(run, HANDLE, edge_of(run, k).back, message, ROUND, NONE, at)
+    world.absorb(run, i, k, payload(run, slot, 0), told(run, i, k, number))
     edge_of(run, k).sent_at = at
+    give_back(run, slot)
+    slots[place] = NONE
 
 
 @inlined
 def wait(run: Any, i: int) -> None:
-    agent_of(run, i).waiting = True
+    member_of(run, i).waiting = True
 
 
 @inlined
 def wake(run: Any, i: int) -> None:
-    push(run, run.now, COMPLETE, i)
+    member = member_of(run, i)
+    if not member.called:
+        member.called = True
+        push(run, run.now, COMPLETE, i)
 
 
 @inlined
 def end_round(run: Any, i: int) -> None:
-    run.working -= 1
+    member_of(run, i).over = True
 
 
 #: The compiled form of each verb.
-VERBS = {verb: globals()[verb.__name__] for verb in {*plain.GOSSIP, *plain.ROUNDS, plain.introduce}}
+VERBS = {
+    verb: globals()[verb.__name__]
+    for verb in {*plain.GOSSIP, *plain.ROUNDS, *plain.CHECKING, plain.introduce}
+}
 
 
 def label_of(protocol: type) -> str:

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from agents.machinery.compiling import FAILED, floats, kernel
 from agents.machinery.intrinsics import invoke
 from simulator.engines import watch
-from simulator.engines.compiled import draws, event_notes, network, on_off, pool, queue, slowness
+from simulator.engines.compiled import (
+    draws,
+    event_notes,
+    network,
+    on_off,
+    pool,
+    queue,
+    round_state,
+    slowness,
+)
 from simulator.engines.compiled.record import ADDRESS, Fields, view
 from simulator.engines.event_rows import SOLVE as SOLVED
 from simulator.engines.setup import Setup
@@ -32,12 +41,6 @@ AGENT = np.dtype(
         #: The mailbox, in order of arrival.
         ("mailbox_first", np.int64),
         ("mailbox_last", np.int64),
-        #: In rounds: messages that are there; was the agent woken, does it wait; when its own were
-        #: sent.
-        ("inbox", np.int64),
-        ("woken", np.bool_),
-        ("waiting", np.bool_),
-        ("sent_at", np.float64),
     ],
     align=True,
 )
@@ -47,12 +50,14 @@ EDGE = np.dtype(
         ("back", np.int64),
         #: When the copy held at this edge was sent.
         ("sent_at", np.float64),
-        #: The number of the last message heard here, the version of this end, or, in rounds, the
-        #: last message that has arrived at the far end: whichever the protocol needs.
+        #: The number of the last message heard here, the version of this end, or, in rounds, what
+        #: has arrived at the far end (``round_state``): whichever the protocol needs.
         ("version", np.int64),
     ],
     align=True,
 )
+#: A clock that ticks regularly: when for the first time, and how often it was wound.
+REGULAR = np.dtype([("first", np.float64), ("ticks", np.int64)], align=True)
 FIELDS: Fields = [
     *watch.FIELDS,
     *queue.FIELDS,
@@ -62,6 +67,7 @@ FIELDS: Fields = [
     *pool.FIELDS,
     *event_notes.FIELDS,
     *on_off.FIELDS,
+    *round_state.FIELDS,
     #: The address of this record, for functions behind pointers.
     ("here", ADDRESS),
     ("edge_count", np.int64),
@@ -70,6 +76,13 @@ FIELDS: Fields = [
     #: Cumulative weights over each agent's links, where peers are weighted.
     ("weighted", np.bool_),
     ("cumulative", ADDRESS),
+    #: The link that each agent chose last, where they are chosen in turn.
+    ("in_turn", np.bool_),
+    ("turns", ADDRESS),
+    #: Is a tick about all neighbours?  Clocks that tick regularly.
+    ("to_all", np.bool_),
+    ("regular", np.bool_),
+    ("clocks", ADDRESS),
     ("hello", np.bool_),
     #: The bytes of a message and of a hello.
     ("message_bytes", np.int64),
@@ -91,19 +104,17 @@ FIELDS: Fields = [
     ("absorb", ADDRESS),
     ("solve", ADDRESS),
     ("introduce", ADDRESS),
+    ("refresh", ADDRESS),
     ("state", ADDRESS),
+    #: What stands for an agent's message where it sent none, and the bytes to the next agent's.
+    ("unsaid", ADDRESS),
+    ("unsaid_width", np.int64),
     #: NumPy's function for the next number of the stream "rule", and its state.
     ("random", ADDRESS),
     ("random_state", ADDRESS),
     #: Its arrays: (address, bytes of an entry, is there one a link?) each.
     ("rule_arrays", ADDRESS),
     ("rule_array_count", np.int64),
-    #: Rounds: what was told in the current one, by agent or by edge; how many messages were sent
-    #: before it; the timer.
-    ("told", ADDRESS),
-    ("same_for_all", np.bool_),
-    ("round_first", np.int64),
-    ("retransmit_after", np.float64),
     #: The most links that an agent has.
     ("most_links", np.int64),
     #: Time and counts.
@@ -113,10 +124,22 @@ FIELDS: Fields = [
     #: When the watched distance reached its level.
     ("reached_at", np.float64),
     ("reached_sent", np.int64),
-    #: How many agents have started; whose mailbox is being emptied; who still works in this round.
+    #: How many agents have started; whose mailbox is being emptied.
     ("started", np.int64),
     ("draining", np.int64),
-    ("working", np.int64),
+    #: Protocols from outside: the addresses of their arrays; then, as ``agents.checked`` has it,
+    #: which function acts, for whom, with which message, and what it and its event have done.
+    ("memory", ADDRESS),
+    ("acting", np.int64),
+    ("acts_for", np.int64),
+    ("at_hand", np.int64),
+    ("goes_on", np.bool_),
+    ("ended", np.bool_),
+    ("answered", np.bool_),
+    ("sends_made", np.int64),
+    ("notes_made", np.int64),
+    ("computations", np.int64),
+    ("last_taken", np.int64),
     #: Is there a reason to end the run?  Who has a model that is not finite; which of the rule's
     #: functions failed, and its arguments.
     ("halt", np.bool_),
@@ -129,7 +152,7 @@ FIELDS: Fields = [
 ]
 LAYOUT = np.dtype(FIELDS, align=True)
 #: The rule's functions, as ``failed`` numbers them; 0 is none.
-NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE = range(5)
+NONE_FAILED, TELL, ABSORB, SOLVE, INTRODUCE, REFRESH = range(6)
 
 
 def make_agents(setup: Setup) -> NDArray[Any]:
@@ -146,7 +169,6 @@ def make_edges(setup: Setup) -> NDArray[Any]:
     """The directed edges before the first event."""
     edges = np.zeros(len(setup.neighbour), EDGE)
     edges["neighbour"], edges["back"] = setup.neighbour, setup.back
-    edges["version"] = NOBODY if setup.scenario.algorithm.mode == "sync" else 0
     return edges
 
 
@@ -173,8 +195,15 @@ def edge_of(run: Any, edge: int) -> Any:
 
 @kernel
 def choose(run: Any, i: int, u: float) -> int:
-    """Agent i's edge that u in [0, 1) picks: uniformly, or in proportion to the weights."""
+    """Agent i's edge that u in [0, 1) picks: uniformly, by weight, or the next in turn."""
     first, degree = agent_of(run, i).first, agent_of(run, i).degree
+    if run.in_turn:
+        turns = view(run.turns, run.n, np.int64)
+        if turns[i] == NOBODY:
+            turns[i] = first + min(int(u * degree), degree - 1)
+        else:
+            turns[i] = first if turns[i] == first + degree - 1 else turns[i] + 1
+        return turns[i]
     if not run.weighted:
         return first + min(int(u * degree), degree - 1)
     cumulative = floats(run.cumulative, run.edge_count)
@@ -218,9 +247,15 @@ def introduce(run: Any, i: int, edge: int, model: int) -> None:
 
 
 @kernel
-def own_model(run: Any, i: int) -> int:
-    """The address of agent i's model."""
-    return run.models + 8 * run.p * i
+def refresh(run: Any, i: int) -> None:
+    """Agent i derives anew what depends on its data and weights."""
+    _do(run, REFRESH, run.refresh, i, 0, 0, 0)
+
+
+@kernel
+def unsaid(run: Any, i: int) -> int:
+    """The address of what stands for agent i's message where it sent none."""
+    return run.unsaid + run.unsaid_width * i
 
 
 _follow = kernel(watch.follow)

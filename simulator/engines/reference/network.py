@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 import simpy
+from simpy.events import NORMAL
 
 from agents.messages import HELLO, Message
 from simulator.engines.event_rows import DELIVER, DROP, MISS, SEND
 from simulator.engines.reference.journal import Journal
-from simulator.engines.reference.timeline import Happening, Timeline
+from simulator.engines.reference.timeline import TIMERS, Happening, Timeline
 from simulator.engines.setup import Setup
 from simulator.engines.slowness import Lasting, Renewed
 from simulator.scenario.laws import sampler, stream
@@ -63,7 +64,10 @@ class Links:
         #: while they could not be sent again.
         self.on: list[bool] | None = None
         self._cuts = setup.cuts
-        self._held: dict[int, Message] = {}
+        self._held: dict[int, list[Message]] = {}
+        #: In rounds: is a message that has not arrived worth another attempt?
+        self.awaited: Callable[[Message], bool] = lambda _: True
+        self._timers = TIMERS if setup.near else NORMAL
         if setup.availability is not None or setup.cuts is not None:
             self._receivers: list[int] = setup.neighbour.tolist()
         self.mailboxes: list[tuple[Callable[[Message, int], None], int]] = []
@@ -132,8 +136,10 @@ class Links:
     def _is_on(self, edge: int) -> bool:
         return self.on is None or self.on[self._receivers[edge]]
 
-    def send_surely(self, message: Message) -> None:
+    def send_surely(self, message: Message) -> float:
         """Send, and again ``retransmit_after`` after each departure, until it has arrived.
+
+        When it leaves the uplink for the first time.
 
         A sender can't tell a slow message from a lost one.  The timer is scheduled right after its
         attempt's arrival, so an arrival at that very instant is in time.  Where an end is off or a
@@ -144,24 +150,24 @@ class Links:
         if arrival > due or self.on is not None:
 
             def again(_: simpy.Event) -> None:
-                if message.arrived:
+                if message.arrived or not self.awaited(message):
                     return
                 if self._passes(message.edge):
                     self.send_surely(message.again())
                 else:
-                    self._held[message.edge] = message
+                    self._held.setdefault(message.edge, []).append(message)
 
-            timer = Happening(self.env, [again])
-            self.env.schedule_at(timer, due)
+            if due < math.inf:
+                self.env.schedule_at(Happening(self.env, [again]), due, self._timers)
+        return departure
 
     def retry(self, edges: Iterable[int]) -> None:
         """Send again what waits on these edges, in their order, and can pass now."""
         for edge in edges:
-            message = self._held.get(edge)
-            if message is not None and self._passes(edge):
-                del self._held[edge]
-                if not message.arrived:
-                    self.send_surely(message.again())
+            if edge in self._held and self._passes(edge):
+                for message in sorted(self._held.pop(edge), key=lambda held: held.number):
+                    if not message.arrived and self.awaited(message):
+                        self.send_surely(message.again())
 
     def _arrive(self, event: simpy.Event) -> None:
         message: Any = event.value

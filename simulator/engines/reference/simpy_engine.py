@@ -11,16 +11,16 @@ import simpy
 from simpy.core import StopSimulation
 
 from agents.messages import Message, Sheets, World
-from agents.processes import GossipAgent, RoundAgent
-from agents.protocols import protocol_of
+from agents.processes import GossipAgent, LooseRoundAgent, RoundAgent
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
 from simulator.engines.reference.journal import Journal, ignore
 from simulator.engines.reference.network import Links
+from simulator.engines.reference.others import checked
 from simulator.engines.reference.steps import steps_for
 from simulator.engines.reference.switches import Switches
 from simulator.engines.reference.timeline import FIRST, LAST, Happening, Timeline
-from simulator.engines.setup import Setup
+from simulator.engines.setup import Setup, progress
 from simulator.engines.slowness import Renewed
 from simulator.engines.watch import Watch
 from simulator.errors import DivergenceError
@@ -53,7 +53,7 @@ class SimpyEngine:
             sheets=Sheets(self.rule.numbers),
             send=self.links.send,
             send_surely=self.links.send_surely,
-            gap=stream(lambda: streams.clock.standard_exponential(4096)),
+            wind=clock(self.env, setup),
             uniform=stream(lambda: streams.peers.random(4096)),
             random=streams.rule.random,
             compute_time=_compute_time(setup, lambda: self.env.now),
@@ -65,7 +65,14 @@ class SimpyEngine:
             solved=ignore if self.journal is None else self.journal.solved,
             renew=self.renew,
             round_done=self._round_done,
+            most_links=setup.most_links,
+            most_sends=setup.most_sends,
+            deadline=scenario.rounds.deadline or math.inf,
+            alarm=self._alarm,
         )
+        self.memory = setup.memory()
+        vars(self.world).update({name: array for name, (array, _) in self.memory.items()})
+        self.protocol = checked(setup.protocol, setup.protocol)
         self.stale_messages = self.skipped_ticks = 0
         #: True from the event that ends the run on.
         self.finished = False
@@ -76,20 +83,23 @@ class SimpyEngine:
             self._halt_at(self._stop_by_time, LAST, end=True)
 
         self.synchronous = scenario.algorithm.mode == "sync"
+        if self.synchronous:
+            assert setup.protocol.rounds is not None
+            self.rounds = checked(setup.protocol.rounds, setup.protocol)
         make = self._round_agent if self.synchronous else self._gossip_agent
         self.agents: list[Any] = [make(i) for i in range(setup.problem.n)]
         self.world.agents = self.agents
         self.switches = Switches(self)
         availability = setup.availability
         if availability is not None and availability.forget:
-            self._fresh = RunningRule(setup.rule, setup.fresh_start(), streams.rule)
+            self._fresh = setup.fresh()
         # What takes a message at the far end of each directed edge, and the edge there.
         self.links.mailboxes = [
             (self.agents[j].receive, back)
             for j, back in zip(setup.neighbour.tolist(), setup.back.tolist(), strict=True)
         ]
         if self.synchronous:
-            self._open_barrier()
+            self._begin_rounds()
 
     def _gossip_agent(self, i: int) -> GossipAgent:
         setup, scenario = self.setup, self.setup.scenario
@@ -99,9 +109,10 @@ class SimpyEngine:
             self.world,
             i,
             edges,
-            protocol_of(setup.rule),
-            rate=float(setup.rates[i]),
-            peer_weights=weights.tolist() if scenario.clock.peers == "weighted" else None,
+            self.protocol,
+            peer_weights=weights.tolist() if setup.peers == "weighted" else None,
+            in_turn=setup.peers == "turn",
+            to_all=setup.peers == "all",
             hello=scenario.algorithm.start == "hello",
         )
         agent.start()
@@ -109,9 +120,14 @@ class SimpyEngine:
 
     def _round_agent(self, i: int) -> RoundAgent:
         rule, edges = self.setup.rule, self.setup.links_of(i)
-        rounds = protocol_of(rule).rounds
-        assert rounds is not None
-        return RoundAgent(self.world, i, edges, rounds, same_for_all=rule.same_for_all)
+        more: dict[str, Any] = {
+            "same_for_all": rule.same_for_all,
+            "needed": int(self.setup.needed[i]),
+        }
+        if self.setup.loose:
+            slack = self.setup.scenario.rounds.slack
+            return LooseRoundAgent(self.world, i, edges, self.rounds, slack=slack, **more)
+        return RoundAgent(self.world, i, edges, self.rounds, **more)
 
     # --- what agents report -----------------------------------------------------------------------
     def _stale(self, message: Message) -> None:
@@ -126,8 +142,33 @@ class SimpyEngine:
         if self.journal is not None:
             self.journal.agent(SKIP, agent)
 
-    def _round_done(self) -> None:
-        """The barrier: when all have finished, the round is over and the next one begins."""
+    def _alarm(self, i: int, time: float, action: Callable[[], None]) -> None:
+        self.env.schedule_of(i, Happening(self.env, [lambda _: action()]), time)
+
+    def _begin_rounds(self) -> None:
+        """Everybody begins the first one; who has no neighbours takes part in a barrier only."""
+        if not self.setup.near:
+            self._open_barrier()
+            return
+        agents, owners = self.agents, self.setup.owners.tolist()
+        receivers = self.setup.neighbour.tolist()
+        self.links.awaited = lambda message: agents[receivers[message.edge]].awaits(
+            message, agents[owners[message.edge]].said
+        )
+        for agent in self.agents:
+            if agent.edges:
+                agent.go()
+
+    def _round_done(self, agent: int) -> None:
+        """The barrier: when all have finished, the round is over and the next one begins.
+
+        Where agents wait for their neighbours only, their rounds are their own.
+        """
+        if self.setup.near:
+            if self.journal is not None:
+                self.journal.agent(ROUND, agent)
+            self.agents[agent].go()
+            return
         self._still_working -= 1
         if self._still_working == 0:
             if self.journal is not None:
@@ -139,7 +180,9 @@ class SimpyEngine:
     def renew(self, agent: int) -> None:
         """Give an agent the state of the start again; it is an update, as any other."""
         edges = self.setup.links_of(agent)
-        self.rule.renew(agent, edges, self._fresh)
+        self.rule.renew(agent, edges, self._fresh, f"{self.env.now:g} s")
+        for array, of_links in self.memory.values():
+            array[slice(edges.start, edges.stop) if of_links else agent] = 0
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
 
@@ -199,13 +242,20 @@ class SimpyEngine:
             "bytes": links.bytes,
         }
 
+    def progress(self) -> dict[str, float]:
+        """More of a sample row, where agents go through their rounds by themselves."""
+        if not self.setup.near:
+            return {}
+        done = np.array([agent.round - 1 for agent in self.agents if agent.edges])
+        return progress(sum(getattr(agent, "late", 0) for agent in self.agents), done)
+
     # --- time -----------------------------------------------------------------------------------
     def advance(self, time: float | None, communications: int | None) -> None:
         """Run up to a time (all its events included), a number of communications, or the end."""
         if time is not None and (self._stop_by_time is None or time < self._stop_by_time):
             self._halt_at(time, LAST)
         self._next_sample = communications or math.inf
-        if not self.synchronous:
+        if self.setup.near or not self.synchronous:
             self.links.alarm = min(self._limit, self._next_sample)
         self.env.run()
         if self.is_stuck and self._stop_by_time is None:
@@ -256,6 +306,26 @@ class SimpyEngine:
 
 class Halt(Happening):
     """The run returns to its caller: for a sample, or for good."""
+
+
+def clock(env: Timeline, setup: Setup) -> Callable[[int], simpy.Event]:
+    """What winds an agent's clock: the event of its next tick."""
+    rates, rng = setup.rates.tolist(), setup.streams.clock
+    if setup.scenario.clock.ticks == "poisson":
+        gap = stream(lambda: rng.standard_exponential(4096))
+        return lambda i: env.timeout(gap() / rates[i])
+    first: list[float] = []  # clocks are wound for the first time in the order of the agents
+    ticks = [0] * len(rates)
+
+    def wind(i: int) -> simpy.Event:
+        if i == len(first):
+            first.append(rng.random() / rates[i])
+        tick = Happening(env, [])
+        env.schedule_at(tick, first[i] + ticks[i] / rates[i])
+        ticks[i] += 1
+        return tick
+
+    return wind
 
 
 def _compute_time(setup: Setup, now: Callable[[], float]) -> Callable[[int], float]:

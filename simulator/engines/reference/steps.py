@@ -66,7 +66,7 @@ class Steps:
     def absorb(self, i: int, k: int, received: Sheet, sent: Sheet | None) -> None:
         """Agent i takes in what came from link k.
 
-        Where nothing was sent in the same exchange, ``sent`` is None: the model as it is.
+        Where nothing was sent in the same exchange, ``sent`` is None.
         """
         self._do("absorb", i, k, received, sent)
 
@@ -117,7 +117,9 @@ class CompiledSteps(Steps):
         self._solve, self._introduce = pointers["solve"], pointers["introduce"]
         self._call, self._solve_and_follow = direct(call, 6), direct(solve_and_follow, 4)
         self._run = int(self._record.ctypes.data)
-        self._models, self._width = int(self.rule.models.ctypes.data), 8 * self.rule.models.shape[1]
+        unsaid = self.rule.unsaid
+        self._unsaid = int(unsaid.ctypes.data)
+        self._width = unsaid.strides[0] if unsaid is self.rule.models else 0
 
     def tell(self, i: int, k: int, out: Sheet) -> None:
         """Write what agent i tells the neighbour on link k."""
@@ -126,7 +128,7 @@ class CompiledSteps(Steps):
 
     def absorb(self, i: int, k: int, received: Sheet, sent: Sheet | None) -> None:
         """Agent i takes in what came from link k."""
-        own = self._models + self._width * i if sent is None else sent.address
+        own = self._unsaid + self._width * i if sent is None else sent.address
         if self._call(self._absorb, self._state, i, k, received.address, own):
             raise self._failure("absorb", i, k, received, sent)
 

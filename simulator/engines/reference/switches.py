@@ -74,8 +74,9 @@ class Switches:
             return
         self._new.discard(i)
         if self.engine.synchronous:
-            agent.switch_on(False)
-            if forget:
+            near = self.engine.setup.near  # whoever waits for neighbours only forgets by itself
+            agent.switch_on(forget and near)
+            if forget and not near:
                 self.returned.add(i)
             if not self._open_again:
                 self._at(self.env.now, self._repeat, REPEATS)

@@ -13,8 +13,9 @@ import simpy
 from simpy.events import NORMAL, EventPriority
 
 #: Among the events of one instant: halts come first, then agents are switched on and off, then is
-#: sent again what that lets pass; samples come last.
-FIRST, SWITCHES, REPEATS, LAST = map(EventPriority, (-3, -2, -1, 2))
+#: sent again what that lets pass; where rounds wait for neighbours only, deadlines come after all
+#: else, and then timers; samples come last.
+FIRST, SWITCHES, REPEATS, DEADLINES, TIMERS, LAST = map(EventPriority, (-3, -2, -1, 2, 3, 4))
 
 
 class Timeline(simpy.Environment):
@@ -26,6 +27,10 @@ class Timeline(simpy.Environment):
     def schedule_at(self, event: simpy.Event, at: float, priority: EventPriority = NORMAL) -> None:
         """Let an event happen at time ``at``; ties are broken by priority, then order of calls."""
         heappush(self._queue, (at, priority, next(self._eid), event))
+
+    def schedule_of(self, agent: int, event: simpy.Event, at: float) -> None:
+        """The same for an agent's deadline: ties are broken by agent."""
+        heappush(self._queue, (at, DEADLINES, (agent, next(self._eid)), event))  # type: ignore[misc]
 
     def only(self, kind: type[simpy.Event]) -> bool:
         """Is nothing to come but events of this kind?"""

@@ -24,10 +24,7 @@ from agents.parameters import LEAST, MOST, Count, Positive
 from simulator.errors import ScenarioError
 from simulator.machine import require_memory
 from simulator.scenario.kinds import Graph, Problems, Task
-from simulator.scenario.tables import listing, numbers
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from simulator.scenario.tables import Floats, Ints, listing, numbers
 
 #: A kernel graph is refused when building it would take more memory than this.
 MEMORY = 2e9

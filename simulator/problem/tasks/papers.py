@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 
 from agents.losses.hinge import Hinge
@@ -24,9 +23,7 @@ from agents.parameters import (
 )
 from simulator.problem.problem import DataSets, Material, offsets_of
 from simulator.scenario.kinds import Task
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from simulator.scenario.tables import Floats, Ints
 
 
 # --- how many points an agent has ---------------------------------------------------------------
@@ -138,11 +135,6 @@ class LinearClassification(Task):
         return self.agents
 
     @property
-    def numbers(self) -> int:
-        """The dimension of a model."""
-        return self.dimension
-
-    @property
     def has_test(self) -> bool:
         """There are always test points."""
         return True
@@ -207,11 +199,6 @@ class MeanEstimation(Task):
     def count(self) -> int:
         """The number of agents."""
         return self.agents
-
-    @property
-    def numbers(self) -> int:
-        """A mean is one number."""
-        return 1
 
     @property
     def bytes_needed(self) -> float:

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from agents.parameters import MOST_INDEX, Strict, report
 from simulator.errors import ScenarioError
 from simulator.scenario.laws import Constant, Law, Q
 from simulator.scenario.quantities import InputFile, KilometresPerSecond, Seconds
-from simulator.scenario.tables import Table, held_by, parsed, read_cells, times
+from simulator.scenario.tables import Floats, Table, held_by, parsed, read_cells, times
 
-Floats = NDArray[np.float64]
 #: In kilometres: the mean radius of the earth, and half and a quarter of the way around it.
 EARTH, FARTHEST, FAR = 6371.0, 20015.0, 10007.0
 ONE: Law[Any] = Constant[float](value=1.0)

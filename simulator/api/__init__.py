@@ -1,1 +1,0 @@
-"""What Python users call, and what they get: the names of ``simulator`` itself."""
