@@ -304,7 +304,8 @@ def push_ranked(run: Any, time: float, order: int, kind: int, index: int) -> Non
     run.size += 1
     if kind == ARRIVAL:
         run.in_flight += 1
-    if run.size == 1:
+    if run.size == 1:  # the queue was empty: slices begin here
+        run.first_slice_at, run.present_slice = time, 0
         _rise(run, time, order, index * KINDS + kind)
     else:
         _add(run, time, order, index * KINDS + kind)
