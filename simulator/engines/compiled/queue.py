@@ -174,13 +174,14 @@ def _first_of(entries: Any, begin: int, end: int) -> int:
 def _add(run: Any, time: float, order: int, item: int) -> None:
     """Put an entry where its time belongs."""
     ahead = (time - run.first_slice_at) * run.slices_a_second - run.present_slice
-    if ahead < 1.0:
-        _rise(run, time, order, item)
-    elif ahead < run.slices:
+    if ahead >= run.slices:
+        later = view(run.later_entries, run.capacity, ENTRY)
+        _put(later[run.later_count], time, order, item)
+        run.later_count += 1
+    elif ahead >= 1.0:
         _chain(run, (run.present_slice + int(ahead)) & (run.slices - 1), time, order, item)
     else:
-        _put(view(run.later_entries, run.capacity, ENTRY)[run.later_count], time, order, item)
-        run.later_count += 1
+        _rise(run, time, order, item)
 
 
 @inlined
