@@ -126,15 +126,16 @@ def prox_newton(
 @inlined
 def affine_weigh(d: Any, i: int) -> bool:
     """Quadratic loss in one dimension: θ = (a v + 2b Σ x y) / (a + 2b Σ x²) = shrink·v + shift."""
-    squares, products, a, b = 0.0, 0.0, d.a[i], d.b[i]
-    for k in range(d.offsets[i], d.offsets[i] + d.counts[i]):
-        squares += d.points[k, 0] * d.points[k, 0]
-        products += d.points[k, 0] * d.targets[k]
-    scale = a + 2.0 * b * squares
+    a, b = d.a[i], d.b[i]
+    for k in range(d.offsets[i] + d.begun[i], d.offsets[i] + d.counts[i]):
+        d.squares[i] += d.points[k, 0] * d.points[k, 0]
+        d.products[i] += d.points[k, 0] * d.targets[k]
+    d.begun[i] = d.counts[i]
+    scale = a + 2.0 * b * d.squares[i]
     if scale == 0.0:  # nobody to talk to: never solved
         scale = 1.0
     d.shrink[i, 0, 0] = a / scale
-    d.shift[i, 0] = 2.0 * b * products / scale
+    d.shift[i, 0] = 2.0 * b * d.products[i] / scale
     return True
 
 
@@ -261,21 +262,20 @@ class Attached:
         proximal: bool = True,
         curved: bool = False,
         counts: Indices | None = None,
-        curvature: Floats | None = None,
     ):
         points, offsets = np.ascontiguousarray(X, dtype=float), offsets.astype(np.int64)
         given: dict[str, Any] = {"points": points, "targets": y, "offsets": offsets}
         given |= {"steps": gradient_steps, "clip": clip, "norm": norm}
         n, step = len(offsets) - 1, "gradient_steps" if gradient_steps else loss.proximal_step
-        given |= {"counts": np.diff(offsets) if counts is None else counts, "smooth": 0}
+        counts = np.diff(offsets) if counts is None else counts
+        given |= {"counts": counts, "smooth": 0}
         if proximal:
             given |= {"a": np.zeros(n), "b": np.zeros(n), "begun": np.zeros(n, np.int64)}
             given |= {} if gradient_steps else loss.exact(points, y, offsets)
         if curved or gradient_steps:
             given |= {"smooth": int(loss.curvature is not None), "curvature": np.zeros(n)}
             if given["smooth"]:
-                known = loss.curvatures(points, offsets) if curvature is None else curvature
-                given["curvature"] = known
+                given["curvature"] = loss.curvatures(points, offsets[:-1], counts)
         numbers, arrays = _filled(given)
         self._loss, self._functions, self._formulas = loss, _steps(), Formulas(loss)
         self._step, self._proximal = step, proximal
@@ -389,10 +389,10 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     # The factors of (a_i/2)‖θ − v‖² + b_i L_i(θ).
     "a": (float, ("na",)),
     "b": (float, ("na",)),
-    # The dual variables, from which iterative steps start; smooth: how many have begun, the slopes
-    # at 0.
-    "dual": (float, ("Md",)),
+    # How many of an agent's points the step knows already.
     "begun": (int, ("na",)),
+    # The dual variables, from which iterative steps start; smooth: the slopes at 0.
+    "dual": (float, ("Md",)),
     "level": (float, ("Ms",)),
     # Kinked: z, their lengths and t; the Gram matrices end to end, and where each begins; the
     # Cholesky factor of a part of each, and which part that is.
@@ -403,7 +403,9 @@ _ARRAYS: dict[str, tuple[type, tuple[int | str, ...]]] = {
     "gram_offsets": (int, ("g1",)),
     "roots": (float, ("G",)),
     "rooted": (int, ("Mz",)),
-    # Quadratic: θ = shrink·v + shift.
+    # Quadratic: θ = shrink·v + shift; in one dimension Σ x² and Σ x y of the points known already.
+    "squares": (float, ("nq",)),
+    "products": (float, ("nq",)),
     "shrink": (float, ("nq", "p", "p")),
     "shift": (float, ("nq", "p")),
     # The Lipschitz constants of smooth losses' gradients.

@@ -107,6 +107,8 @@ class Start:
     parameters: Any
     #: λ of the fit's (λ/2)‖θ‖², 0 for losses that need none.
     ridge: float = 0.0
+    #: How many of their points agents have; None: all.
+    counts: Indices | None = None
     #: What ``proximal`` and ``gradients`` asked for.
     steps: tuple[Floats | None, Floats | None, int] | None = field(default=None, init=False)
     slopes: bool = field(default=False, init=False)

@@ -253,6 +253,8 @@ class RunningRule:
         self.arrays = {name: getattr(draft, name) for name in layout.arrays}
         self.models: Floats = self.arrays["models"]
         self.loss = self._attach(start)
+        #: How many points each agent has, where they arrive.
+        self.counts = start.counts if self.loss is None else self.loss.data.counts
         self._rng = rng
         #: The state as plain Python sees it.
         self.state = self.functions.state(**numbers, **self.arrays, loss=self.loss, stream=rng)
@@ -323,6 +325,7 @@ class RunningRule:
             norm=start.norm,
             proximal=start.steps is not None,
             curved=start.curved,
+            counts=start.counts,
         )
 
     @property

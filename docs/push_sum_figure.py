@@ -1,6 +1,6 @@
 """What loss does to push-sum, for docs/extending.md: ``python docs/push_sum_figure.py``, minutes.
 
-1,000 agents, who know 10 others each, or one of them hundreds; 100 runs of one problem each loss.
+1,000 agents, who know 10 others each, or one of them hundreds; 60 runs of one problem each loss.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from simulator.engines.setup import prepare
 from simulator.figures.style import Look
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 
 HERE = Path(__file__).parent
 IMAGE = HERE / "images" / "push_sum.png"
-LOSSES, RUNS, SECONDS = (0.01, 0.03, 0.1, 0.3), 100, 60
+LOSSES, RUNS, SECONDS = (0.01, 0.03, 0.1, 0.3), 60, 60
 GRAPHS: dict[str, dict[str, Any]] = {
     "10 neighbours each": {"generator": "random_regular_graph", "arguments": {"d": 10, "seed": 1}},
     "few have many": {"generator": "barabasi_albert_graph", "arguments": {"m": 5, "seed": 1}},

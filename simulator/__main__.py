@@ -28,6 +28,10 @@ _MOST_LINES = 10
 _came: list[int] = []
 
 
+class SignalError(KeyboardInterrupt):
+    """A signal has come.  After a bare KeyboardInterrupt in an ``exec`` Python dies of SIGINT."""
+
+
 def main(load: Callable[[], click.Command] | None = None) -> None:
     """Exit codes: 0 done, 1 some runs failed, 2 wrong input, 130 Ctrl-C, 143 terminated.
 
@@ -59,7 +63,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT and _came:
         os._exit(128 + number)
     _came.append(number)
-    raise KeyboardInterrupt
+    raise SignalError
 
 
 def _our_commands() -> click.Command:

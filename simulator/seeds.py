@@ -32,6 +32,7 @@ class Streams:
     off: np.random.Generator
     sites: np.random.Generator
     slowness: np.random.Generator
+    arrivals: np.random.Generator
 
     def __init__(self, seed: int, problem_seed: int | None = None):
         for key, name in enumerate(NAMES):

@@ -15,6 +15,7 @@ model itself: p = 1, x = 1.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,11 +25,28 @@ from agents.parameters import Strict, numbers_of
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
+#: Points that are fitted at a time, where agents are fitted again and again.
+BLOCK = 2**20
 
 
 def design(X: Floats | None, y: Floats) -> Floats:
     """The points as a contiguous (m, p) matrix: a column of ones where there are no features."""
     return np.ones((len(y), 1)) if X is None else np.ascontiguousarray(X, dtype=float)
+
+
+def prefixes(
+    X: Floats | None, y: Floats, begins: Indices, sizes: Indices
+) -> Iterator[tuple[slice, Floats | None, Floats, Indices]]:
+    """Some points from each beginning on, end to end, for as many at a time as a block holds."""
+    upto, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        before = upto[first] - sizes[first]
+        last = max(first + 1, int(np.searchsorted(upto, before + BLOCK, side="right")))
+        some = slice(first, last)
+        ends = np.concatenate(([0], np.cumsum(sizes[some])))
+        rows = np.repeat(begins[some] - ends[:-1], sizes[some]) + np.arange(ends[-1])
+        yield some, None if X is None else X[rows], y[rows], ends
+        first = last
 
 
 class Loss(Strict):
@@ -100,6 +118,22 @@ class Loss(Strict):
             )
         return models
 
+    def fit_growing(
+        self,
+        X: Floats | None,
+        y: Floats,
+        offsets: Indices,
+        agents: Indices,
+        sizes: Indices,
+        ridge: float,
+    ) -> Floats:
+        """The solitary models (k, p) of agents that have their first ``sizes`` points."""
+        p = 1 if X is None else X.shape[1]
+        fits = np.zeros((len(agents), p))
+        for some, X_, y_, ends in prefixes(X, y, offsets[agents], sizes):
+            fits[some] = self.fit_all(X_, y_, ends, ridge)
+        return fits
+
     def _require_one_minimiser(self, X: Floats, offsets: Indices) -> None:
         """Raise ValueError where a fit without a ridge is not unique, by its points alone."""
         ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
@@ -149,10 +183,10 @@ class Loss(Strict):
         gradient: Floats = self.slopes(points @ theta, y) @ points
         return gradient
 
-    def curvatures(self, X: Floats, offsets: Indices) -> Floats:
-        """Lipschitz constants of the gradients of agents' smooth losses: κ λ_max(X_iᵀX_i), (n,)."""
+    def curvatures(self, X: Floats, begins: Indices, sizes: Indices) -> Floats:
+        """Lipschitz constants κ λ_max(XᵀX) of the gradients of smooth losses on these points."""
         assert self.curvature is not None
-        ranges = zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ranges = zip(begins.tolist(), (begins + sizes).tolist(), strict=True)
         squares = [np.linalg.norm(X[i:j], 2) ** 2 if j > i else 0.0 for i, j in ranges]
         return np.array([self.curvature * square for square in squares])
 

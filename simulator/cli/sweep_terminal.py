@@ -14,7 +14,7 @@ from rich.markup import escape
 from simulator.cli.terminal import Column, fitted, number, terminal
 from simulator.runs.result import TELLING
 from simulator.store.store import Store
-from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.sweeps.comparison import result_text
 from simulator.sweeps.plan import Plan
 from simulator.sweeps.request import label, side_names, tabled
 from simulator.sweeps.sweep import Comparison, Frontier, Sweep
@@ -73,9 +73,7 @@ def _print_comparison(console: Console, comparison: Comparison) -> None:
     keys = [key for key in comparison.axes if key != comparison.vary[0]]
     for _, row in comparison.speedup.iterrows():
         where = ", ".join(f"{key}={_as_given(comparison, key, row[key])}" for key in keys)
-        text = speedup_text(row)
-        if row["bound"] != "none":
-            text += f"; {costs_text(row)}"
+        text = result_text(row)
         left_out = [
             f"{row[name]} pair{'' if row[name] == 1 else 's'} left out: {why}"
             for name, why in (("censored", "neither reached the target"), ("failed", "failed"))

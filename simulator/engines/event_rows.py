@@ -24,8 +24,11 @@ KINDS = (
     "solve",
     "switch",
     "round",
+    "point",
 )
-TICK, SKIP, SEND, DROP, MISS, DELIVER, HANDLE, STALE, SOLVE, SWITCH, ROUND = range(len(KINDS))
+TICK, SKIP, SEND, DROP, MISS, DELIVER, HANDLE, STALE, SOLVE, SWITCH, ROUND, POINT = range(
+    len(KINDS)
+)
 #: What a message is, as ``agents.messages`` numbers it, and what a switch does.
 WHAT = ("request", "reply", "hello", "round", "on", "off")
 ON, OFF = WHAT.index("on"), WHAT.index("off")

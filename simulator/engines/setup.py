@@ -17,6 +17,7 @@ from agents.protocols import protocol_of
 from agents.rule import Rule, Start
 from agents.running import Fresh, RunningRule
 from simulator.engines.availability import Availability, Cuts, availability_of, cuts
+from simulator.engines.changes import Arrivals, arrivals_of, problem_at_first
 from simulator.engines.places import column_of, fixed_latency, sites_of
 from simulator.engines.slowness import Lasting
 from simulator.errors import ScenarioError
@@ -64,6 +65,9 @@ class Setup:
     #: Comings and goings, and partitions, if there are any.
     availability: Availability | None = None
     cuts: Cuts | None = None
+    #: Points that arrive, if any do, and the problem as it is at time 0.
+    arrivals: Arrivals | None = None
+    first_problem: Problem | None = None
     #: The number of each agent's site, where there are any.
     sites: NDArray[np.int64] | None = None
 
@@ -155,7 +159,8 @@ class Setup:
         return RunningRule(self.rule, self._start(models, copies), self.streams.rule)
 
     def _start(self, models: Floats, copies: Floats) -> Start:
-        problem, algorithm = self.problem, self.scenario.algorithm
+        algorithm, data = self.scenario.algorithm, self.problem.data
+        problem = self.problem if self.first_problem is None else self.first_problem
         return Start(
             first=self.first,
             neighbour=self.neighbour,
@@ -166,9 +171,10 @@ class Setup:
             models=models,
             copies=copies,
             loss=problem.loss,
-            X=problem.data.X,
-            y=problem.data.y,
-            offsets=problem.data.offsets,
+            X=data.X,
+            y=data.y,
+            offsets=data.offsets,
+            counts=None if self.arrivals is None else self.arrivals.counts.copy(),
             mu=getattr(algorithm, "trade_off", float("nan")),
             parameters=algorithm,
             ridge=getattr(self.scenario.task, "ridge", 0.0) if problem.loss.ridged else 0.0,
@@ -208,7 +214,16 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
     fixed = fixed_latency(scenario, problem, sites, ends)
     if fixed is not None:
         link_factors = fixed if link_factors is None else fixed * link_factors
-    models, copies = first_models(scenario, problem, streams.data)
+    arrivals = arrivals_of(scenario, problem, streams)
+    first = (
+        problem
+        if arrivals is None
+        else problem_at_first(problem, arrivals, getattr(scenario.task, "ridge", 0.0))
+    )
+    if first.undetermined and scenario.algorithm.starts_from_mp:
+        what = "a connected part of the graph has no data at time 0, so that nothing determines"
+        raise ScenarioError(f"algorithm.start: {what} where mp starts; use another, or more data")
+    models, copies = first_models(scenario, first, streams.data)
     W = problem.W
     setup = Setup(
         scenario=scenario,
@@ -229,6 +244,8 @@ def prepare(scenario: Scenario, problem: Problem, streams: Streams, rule: type[R
         copies=copies,
         availability=availability_of(scenario, problem, streams),
         cuts=cuts(scenario, problem, streams, sites),
+        arrivals=arrivals,
+        first_problem=first,
         sites=sites,
     )
     return _warm(setup) if scenario.algorithm.start == "private" else setup

@@ -34,7 +34,7 @@ from simulator.figures.sweep_figures import (
     shown_metric,
     value_map,
 )
-from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.sweeps.comparison import result_text
 from simulator.sweeps.request import label, side_names
 from simulator.sweeps.sweep import Comparison
 
@@ -123,7 +123,7 @@ def sides_picture(comparison: Comparison, metric: str, look: Look) -> Figure:
     if len(comparison.speedup) < _MANY:
         between = "\n" if look.narrow else "; "
         rows = [row for _, row in comparison.speedup.iterrows()]
-        lines = [f"{speedup_text(row)}{between}{costs_text(row)}" for row in rows]
+        lines = [result_text(row, between) for row in rows]
     lines += [note.split(";")[0] for note in comparison.notes if "untuned" in note]
     caption(figure, comparison, "\n".join(lines))
     if tuned:

@@ -137,9 +137,13 @@ def _errors(figure: Figure, result: Result, names: list[str], look: Look) -> Non
             # Metrics are step functions: between samples the last value holds.
             axis.step(trace[x], trace[name], where="post", color=BLUE, label="this run")
             for stage, style, colour in (("solitary", ":", ORANGE), ("optimum", "--", GREEN)):
+                look_of = {"color": colour, "linestyle": style, "label": stage}
+                if f"{name}_{stage}" in trace:  # it moves
+                    axis.step(trace[x], trace[f"{name}_{stage}"], where="post", **look_of)
+                    continue
                 level = table.get(stage, {}).get(name, 0.0)
                 if level > 0:
-                    axis.axhline(level, color=colour, linestyle=style, label=stage)
+                    axis.axhline(level, **look_of)
             if not known[name].grows and (trace[name] > 0).all():
                 log_scale(axis)
             if look.narrow or x == "time":

@@ -44,7 +44,11 @@ def _material(scenario: Scenario, streams: Streams) -> Material:
     task = scenario.task
     what = "task: the agents and their points, of so many dimensions,"
     require_memory(task.bytes_needed or 0, what)
-    material = task.build(streams.data)
+    stream = scenario.stream
+    if stream is None or stream.column is None:
+        material = task.build(streams.data)
+    else:
+        material = task.with_times(stream.column)  # type: ignore[attr-defined]
     if not isinstance(material, Material):
         what = "it must give a Material (simulator/problem/problem.py)"
         what = f"{what}, got {type(material).__name__}"
@@ -101,9 +105,15 @@ def _built(scenario: Scenario, streams: Streams) -> Problem:
         names=names,
         notes=() if remark is None else (remark,),
         about=material.about,
+        times=material.times,
     )
 
 
-def confidence(sizes: Ints, by_data: bool) -> Floats:
-    """c_i = m_i / max_j m_j, or C = I (label propagation); 0 for an agent without data."""
-    return sizes / sizes.max() if by_data else (sizes > 0).astype(float)
+def confidence(sizes: Ints, by_data: bool, most: int | None = None) -> Floats:
+    """c_i = m_i / max_j m_j, or C = I (label propagation); 0 for an agent without data.
+
+    ``most`` is the largest number that any agent will ever have, where they grow.
+    """
+    if not by_data:
+        return (sizes > 0).astype(float)
+    return np.asarray(sizes / (sizes.max() if most is None else most))

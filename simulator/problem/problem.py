@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from agents.losses import Loss
 from agents.machinery.code_errors import read_only
@@ -72,6 +73,8 @@ class Material:
     vectors: Floats | None = None
     #: The user's table of agents, one row each in the order of the names, where there is one.
     about: Table | None = None
+    #: When each point arrives, where a column of the user's says so.
+    times: Floats | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +101,8 @@ class Problem(Shown):
     notes: tuple[str, ...] = ()
     #: The user's table of agents, one row each in their order, where there is one.
     about: Table | None = None
+    #: When each point arrives, where a column of the user's says so.
+    times: Floats | None = None
 
     @property
     def n(self) -> int:
@@ -113,6 +118,21 @@ class Problem(Shown):
     def D(self) -> Floats:
         """D_ii = Σ_j W_ij."""
         return np.asarray(self.W.sum(axis=1), dtype=float).ravel()
+
+    @property
+    def undetermined(self) -> bool:
+        """Is there a connected part of the graph in which nobody has data (yet)?"""
+        count, part = connected_components(self.W, directed=False)
+        return bool((np.bincount(part, self.data.sizes, count) == 0).any())
+
+    def at(self, counts: NDArray[np.int64], confidence: Floats, solitary: Floats) -> Problem:
+        """The same with the first ``counts`` points of each agent alone, and what follows."""
+        data = self.data
+        place = np.arange(len(data.y)) - np.repeat(data.offsets[:-1], data.sizes)
+        there = place < np.repeat(counts, data.sizes)
+        X = None if data.X is None else data.X[there]
+        now = DataSets(X, data.y[there], offsets_of(counts))
+        return replace(self, data=now, confidence=confidence, solitary=solitary)
 
     def title(self) -> str:
         """Its size."""

@@ -28,7 +28,7 @@ from simulator.report.parts import (
     thinned,
     typed,
 )
-from simulator.sweeps.comparison import costs_text, speedup_text
+from simulator.sweeps.comparison import result_text
 from simulator.sweeps.request import tabled
 from simulator.sweeps.sweep import Comparison, Frontier, Sweep, load_sweep
 
@@ -88,12 +88,13 @@ def sweep_item(source: Source, *, key: str, page: Path, share: int) -> Item:
         "curves": curves,
     }
     failed = source.manifest["failed"].items()
+    swept = [key for key in axes if key != vary]
     html = fill(
         "sweep.html",
         key=key,
         title=f"{sweep.name}: {kind}",
         words=paragraphs([_words(sweep, texts, kind, vary)]),
-        speedups=notes(_speedups(there.get("speedup"), [key for key in axes if key != vary])),
+        speedups=notes([*_speedups(there.get("speedup"), swept), *sweep.notes]),
         notes=notes([*left_out, *thin]),
         failed=notes(f"{run}: failed: {why}" for run, why in failed),
         map_title="Over the grid" if set(axes) - {vary} else "Side by side",
@@ -244,7 +245,7 @@ def _speedups(table: pd.DataFrame | None, keys: list[str]) -> list[str]:
     found = []
     for _, row in table.iterrows():
         where = ", ".join(f"{Look().words(key)} {shown_value(row[key])}" for key in keys)
-        text = f"{speedup_text(row)}; {costs_text(row)}."
+        text = f"{result_text(row)}."
         found.append(f"{where}: {text}" if where else text)
     return found
 

@@ -128,6 +128,7 @@ def finish(
     models: Floats,
     target: Target | None = None,
     reached: tuple[float, int] | None = None,
+    exact: bool | None = None,
     exhausted: int = 0,
     columns: dict[str, Any] | None = None,
     events: EventsFile | None = None,
@@ -136,7 +137,11 @@ def finish(
     """Sum up a run."""
     kept = None if keeper is None else keeper.history()
     last = rows[-1]
-    measured = {"solitary": metrics.measure(problem.solitary), "start": rows[0], "final": last}
+    measured = {
+        "solitary": metrics.measure(metrics.problem.solitary),
+        "start": rows[0],
+        "final": last,
+    }
     if metrics.optimum is not None:
         measured["optimum"] = metrics.measure(metrics.optimum)
     measured["consensus"] = metrics.measure(consensus)
@@ -175,13 +180,15 @@ def finish(
             "direction": "above" if target.above else "below",
             "time": None if reached is None else reached[0],
             "communications": None if reached is None else reached[1],
-            "exact": isinstance(metrics.metric(target.metric), Followed),
+            "exact": isinstance(metrics.metric(target.metric), Followed)
+            if exact is None
+            else exact,
         }
     return Result(
         scenario=scenario,
         problem=problem,
         trace=pd.DataFrame(rows),
-        agents=_agents_table(problem, metrics, models).assign(**(columns or {})),
+        agents=_agents_table(metrics.problem, metrics, models).assign(**(columns or {})),
         summary=summary,
         models=models,
         optimum=metrics.optimum,
@@ -196,7 +203,7 @@ def _metrics_of(metrics: View, row: Row) -> Row:
 
 
 def _agents_table(problem: Problem, metrics: View, models: Floats) -> pd.DataFrame:
-    """agents.csv: who had what, and how near each came."""
+    """agents.csv: who had what at the end, and how near each came."""
     columns: dict[str, Any] = {
         "agent": problem.names,
         "points": problem.data.sizes,

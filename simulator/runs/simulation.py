@@ -31,7 +31,7 @@ from simulator.scenario.tables import listing
 from simulator.seeds import Streams
 from simulator.shipped import install
 from simulator.store.recording import EventsFile, EventsWriter, Keeper, require_pyarrow
-from simulator.theory.metrics import Followed, Target, View
+from simulator.theory.metrics import Distance, Followed, Target, View
 from simulator.theory.objectives import consensus_model
 
 if TYPE_CHECKING:
@@ -78,23 +78,31 @@ def _run(scenario: Scenario, progress: OnSample | None) -> Result:
     consensus = consensus_models(scenario, problem)
     if rule is not None and problem.W.nnz == 0:
         metrics.notes += ("the graph has no links, so nobody sends anything",)
+    if rule is not None and scenario.stream is not None and problem.W.nnz == 0:
+        raise ScenarioError("stream: the graph has no links, so nobody talks about what arrives")
     if rule is None or problem.W.nnz == 0:
         alone = consensus if scenario.algorithm.kind == "consensus" else problem.solitary
         return _silent_run(scenario, problem, metrics, consensus, alone)
 
     setup = prepare(scenario, problem, streams, rule)
     check_run(setup)
+    if setup.arrivals is not None:
+        assert setup.first_problem is not None
+        metrics.move(setup.first_problem)
     target = _target(scenario, metrics, setup.models)
     watch = None
     metric = None if target is None else metrics.metric(target.metric)
-    if target is not None and isinstance(metric, Followed):
+    moves = setup.arrivals is not None and isinstance(metric, Distance)
+    if moves:
+        metrics.notes += ("the optimum moves, so that distance is checked at samples only",)
+    if target is not None and isinstance(metric, Followed) and not moves:
         reference = metric.reference(metrics)
         assert reference is not None
         watch = Watch(target, reference, setup.models)
     keeper = Keeper() if scenario.record.models else None
     with _recording(scenario) as (events, sink):
         engine = start_engine(setup, watch, sink)
-        rows = _advance(scenario, engine, metrics, target, watch, keeper, progress)
+        rows = _advance(setup, engine, metrics, target, watch, keeper, progress)
         engine.flush()
     engine.check()
     if engine.is_stuck:
@@ -102,6 +110,8 @@ def _run(scenario: Scenario, progress: OnSample | None) -> Result:
         who = f"{listing(absent)} did not come back" if absent else "nobody can go on"
         metrics.notes += (f"the last round could not end: agent {who}",)
     reached = watch.reached if watch is not None else _reached_at_sample(rows, target)
+    if setup.arrivals is not None:
+        consensus = consensus_models(scenario, metrics.problem)
     return finish(
         scenario,
         problem,
@@ -111,6 +121,7 @@ def _run(scenario: Scenario, progress: OnSample | None) -> Result:
         engine.models,
         target=target,
         reached=reached,
+        exact=watch is not None,
         exhausted=engine.exhausted,
         columns=engine.rule.columns(),
         events=events,
@@ -193,7 +204,7 @@ def consensus_models(scenario: Scenario, problem: Problem) -> Floats:
 
 
 def _advance(
-    scenario: Scenario,
+    setup: Setup,
     engine: Engine,
     metrics: View,
     target: Target | None,
@@ -206,13 +217,14 @@ def _advance(
     Where ``record.samples`` says how many, the interval is doubled, and every other sample
     forgotten, whenever there are twice as many.
     """
+    scenario = setup.scenario
     every, every_communications = scenario.sampling
     most = 2 * scenario.record.samples if scenario.record.samples is not None else None
     rows: list[Row] = []
     k = 0
 
     def take_sample() -> None:
-        rows.append(sample(engine, metrics))
+        rows.append(sample(engine, metrics, setup))
         if keeper is not None:
             keeper.add(engine.models)
 
@@ -244,16 +256,30 @@ def _advance(
     return rows
 
 
-def sample(engine: Engine, metrics: View) -> Row:
-    """One row of trace.csv."""
+def sample(engine: Engine, metrics: View, setup: Setup) -> Row:
+    """One row of trace.csv; where points arrive, all is against the problem of the moment."""
+    row = {"time": engine.now, **engine.counters()}
+    moved: Row = {}
+    if setup.arrivals is not None:
+        counts, arrays = engine.rule.counts, engine.rule.arrays
+        assert counts is not None
+        if not np.array_equal(counts, metrics.problem.data.sizes):
+            metrics.move(
+                setup.problem.at(counts.copy(), arrays["c"].copy(), arrays["solitary"].copy())
+            )
+        row["points"] = int(counts.sum())
+        baselines = {"solitary": metrics.problem.solitary}
+        baselines["consensus"] = consensus_models(setup.scenario, metrics.problem)
+        if metrics.optimum is not None:
+            baselines["optimum"] = metrics.optimum
+        for name, models in baselines.items():
+            for kind, value in metrics.measure(models).items():
+                metric = metrics.metric(kind)
+                if metric is not None and metric.of_baselines:
+                    moved[f"{kind}_{name}"] = value
     staleness = engine.now - float(engine.sent_at.mean())
-    return {
-        "time": engine.now,
-        **engine.counters(),
-        **metrics.measure(engine.models),
-        "staleness": staleness,
-        **engine.progress(),
-    }
+    measured = metrics.measure(engine.models)
+    return {**row, **measured, "staleness": staleness, **engine.progress(), **moved}
 
 
 def _share_done(scenario: Scenario, row: Row) -> float:

@@ -24,6 +24,7 @@ def problems_of(scenario: Scenario) -> Problems:
         *[(f"graph.{key}", what) for key, what in _of(scenario.graph, scenario.task)],
         *[(f"task.{key}", what) for key, what in _of(scenario.task)],
         *_rule_problems(scenario),
+        *_change_problems(scenario),
         *_clock_problems(scenario),
         *_stop_problems(scenario),
         *_round_problems(scenario),
@@ -65,6 +66,23 @@ def _rule_problems(scenario: Scenario) -> Problems:
         return []
     what = f"{rule.kind} needs a loss without kinks, like logistic or quadratic (got {loss.kind})"
     return [("algorithm.kind", what)]
+
+
+def _change_problems(scenario: Scenario) -> Problems:
+    """Rules and tasks that can't follow what changes."""
+    stream, rule, problems = scenario.stream, scenario.algorithm.rule, []
+    if stream is None:
+        return []
+    if rule is not None and rule.refresh is None:
+        what = f"{rule.kind} has no refresh, so nothing that it depends on may change: see stream"
+        problems.append(("algorithm.kind", what))
+    if getattr(scenario.algorithm, "privacy", None) is not None:
+        what = "with privacy all points must be there at first: leave stream out"
+        problems.append(("algorithm.privacy", what))
+    if stream.column is not None and not scenario.task.has_columns:
+        what = f"{scenario.task.kind} reads no file of points: give gaps"
+        problems.append(("stream.column", what))
+    return problems
 
 
 def _clock_problems(scenario: Scenario) -> Problems:
@@ -177,6 +195,8 @@ def _record_problems(scenario: Scenario) -> Problems:
     """Metrics that can't be measured; samples so frequent that they would fill the memory."""
     stop, record = scenario.stop, scenario.record
     asked: list[Metric] = getattr(record, "metrics", [])  # a key where plugins bring some
+    if record.only is not None and stop.metric is not None and stop.metric not in record.only:
+        return [("stop.metric", f"{stop.metric} is not among record.only")]
     wrong = [what for metric in asked for _, what in _of(metric, scenario.task)]
     if wrong:
         return [("record.metrics", what) for what in wrong]

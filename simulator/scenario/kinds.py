@@ -64,6 +64,11 @@ class Task(Strict):
         """Are the true models known?"""
         return True
 
+    @property
+    def has_columns(self) -> bool:
+        """Is there a file of points, a column of which may say when each arrives?"""
+        return False
+
     def problems(self) -> Problems:
         """What is wrong with the task's own keys."""
         return []
@@ -129,6 +134,8 @@ class Metric(Strict):
     relative: ClassVar[bool] = True
     #: Does it mean anything for the baselines, which have no start and no optimum?
     of_baselines: ClassVar[bool] = True
+    #: May it ask for the optimum of the rule's objective?
+    needs_optimum: ClassVar[bool] = True
     #: Does it mean anything for one agent alone, so that agents.csv has a column of it?
     by_agent: ClassVar[bool] = False
 

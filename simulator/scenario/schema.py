@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, create_model, model
 from agents.parameters import Positive, Strict, report
 from agents.protocols import protocol_of
 from simulator.scenario.algorithm import Algorithm, algorithm_type, blocks
+from simulator.scenario.changes import Stream
 from simulator.scenario.consistency import problems_of
 from simulator.scenario.geography import ByDistance, BySite, Column, Sites
 from simulator.scenario.kinds import Graph, Kinds, Task, blaming, kind_of, one_of
@@ -70,6 +71,7 @@ class Scenario(Strict):
     rounds: Rounds = Rounds()
     """For whom agents wait in synchronous rounds."""
     compute: Compute
+    stream: Stream | None = None
     availability: OnOff | Traced | None = None
     sites: Sites | None = None
     """Where the agents are."""
@@ -140,6 +142,8 @@ class Scenario(Strict):
 # --- the schema that files are checked against ---------------------------------------------------
 _PER_AGENT = "A factor of the (sending) agent that multiplies the time: what a straggler is."
 _PER_LINK = "A factor of the undirected link that multiplies the time: slowness that stays."
+_ONLY = "The metrics to measure, where some cost too much; null is all that there are."
+_GAPS = "The time between two points of an agent."
 _LASTS = "How long a factor lasts, in the mean, until it is drawn anew; null is for ever."
 
 
@@ -166,10 +170,10 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
     on = _key(stays, ..., "How long an agent stays on.")
     on_off = _block(OnOff, on=on, off=_key(stays, ..., "How long it stays off."))
     network = _block(Network, latency=_key(latencies, zero), partitions=_key(list[Partition], []))
-    record = Record
+    record = _block(Record, only=_key(list[_words(metrics)] | None, None, _ONLY))  # type: ignore[misc]
     if asked := [metric for metric in kinds.metrics if not metric.always]:
         what = "Metrics to measure as well."
-        record = _block(Record, metrics=_key(list[_nameable(asked)], [], what))  # type: ignore[misc]
+        record = _block(record, "Record", metrics=_key(list[_nameable(asked)], [], what))  # type: ignore[misc]
     model: type[Scenario] = _block(
         Scenario,
         task=_key(one_of([_task(each, loss) for each in kinds.tasks]), ..., "Who has which data."),
@@ -178,6 +182,11 @@ def scenario_type(kinds: Kinds, plugins: Any = None) -> type[Scenario]:
         clock=_key(_block(Clock, rate=_key(own, 1.0)), {}, "When agents wake up."),
         network=_key(network, {}, "What happens to messages."),
         compute=_key(_block(Compute, time=_key(times, zero)), {}, "How long agents compute."),
+        stream=_key(
+            _block(Stream, gaps=_key(stays | None, None, _GAPS)) | None,
+            None,
+            "When points arrive; by default all are there at first.",
+        ),
         availability=_key(
             one_of([on_off, Traced]) | None, None, "When agents are switched on and off."
         ),

@@ -65,6 +65,8 @@ class Record(Strict):
     """Messages between samples."""
     samples: Annotated[int, Field(ge=1, le=100_000)] | None = None
     """At least so many samples and at most twice as many, evenly in time, however long the run."""
+    only: list[str] | None = None
+    """The metrics to measure; null is all that there are."""
     events: bool = False
     """Is the life of every message written to events.parquet?  It needs the extra events."""
     models: bool = False

@@ -56,7 +56,7 @@ def comparison_request(
 ) -> Request:
     """Fill in what a comparison needs, and refuse what would compare different things.
 
-    Where one combination is compared, of which ``curves`` are drawn, runs have enough samples.
+    Runs have samples enough for ``curves``, and for what sides have at equal budgets.
     """
     sides = {} if vary is not None else request.sides
     if not sides:
@@ -64,10 +64,9 @@ def comparison_request(
     aims = (request.target or DEFAULT_TARGET) != NO_TARGET
     request = replace(request, sides=sides, target=request.target or DEFAULT_TARGET)
     request = replace(request, to_target=aims and not request.names("stop"))
-    swept = [key for key, values in request.grid.items() if len(values) > 1 and key != "seed"]
-    if aims and request.target_is_exact and (not curves or swept or len(request.worlds) > 1):
+    if aims and request.target_is_exact and not curves:
         others = {key: value for key, value in request.defaults.items() if key != "record.samples"}
-        return replace(request, defaults=others)  # no curve is drawn
+        return replace(request, defaults=others)
     return request
 
 
@@ -189,7 +188,13 @@ def speedup_text(row: pd.Series[Any]) -> str:
     return f"speed-up of {first} over {second}: {ratio_text(row, 'speedup')}, {used}"
 
 
-def costs_text(row: pd.Series[Any]) -> str:
+def result_text(row: pd.Series[Any], between: str = "; ") -> str:
+    """The speed-up, and what it costs where there is one."""
+    text = speedup_text(row)
+    return text if row["bound"] == "none" else f"{text}{between}{_costs_text(row)}"
+
+
+def _costs_text(row: pd.Series[Any]) -> str:
     """What the second side sends for the first one's message, and for its byte."""
     first, second = row["first"], row["second"]
     parts = [

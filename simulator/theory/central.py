@@ -98,22 +98,25 @@ def minimise(
     owner: Indices,
     b: Floats,
     definite: bool = False,
+    near: Floats | None = None,
 ) -> Floats:
     """The minimiser (n, p), or one of them; ``owner`` ascends, b > 0.
 
-    Where K is ``definite`` there is one for every loss.
+    Where K is ``definite`` there is one for every loss.  It is sought from ``near`` on.
 
     Solved in Φ with φ_i = K_ii^½ θ_i, so that agents with weak links are solved as accurately.
     """
     root = np.sqrt(K.diagonal())
+    first = np.zeros((K.shape[0], 1 if X is None else X.shape[1]))
+    first += 0.0 if near is None else near * root[:, None]
     scaled = csr_array(diags_array(1.0 / root) @ K @ diags_array(1.0 / root))
     if isinstance(loss, Kinked):
         (Z, t), low = loss.boxed(X, y), loss.low
         system = _System(scaled, Z / root[owner, None], owner, b)
-        Phi, residual = _kinked_optimum(system, t, low * b, b)
+        Phi, residual = _kinked_optimum(system, t, low * b, b, first)
     else:
         system = _System(scaled, design(X, y) / root[owner, None], owner, b)
-        Phi, residual = _smooth_optimum(system, loss, y, b)
+        Phi, residual = _smooth_optimum(system, loss, y, b, first)
     Theta: Floats = Phi / root[:, None]
     if loss.runs_away and not definite:
         _require_minimiser(K, Theta, design(X, y) * y[:, None], owner)
@@ -295,28 +298,31 @@ def _step_length(data: Data, s: Floats, rates: Floats, start: float, curve: floa
     return step
 
 
-def _smooth_optimum(system: _System, loss: Loss, y: Floats, b: Floats) -> tuple[Floats, float]:
+def _smooth_optimum(
+    system: _System, loss: Loss, y: Floats, b: Floats, first: Floats
+) -> tuple[Floats, float]:
     """Smooth losses: Newton's method; the quadratic loss needs a single step."""
-    zero = np.zeros((system.n, system.p))
     Theta, _, residual = _newton(
         system,
         lambda s: (-b * loss.slopes(s, y), b * loss.bends(s, y)),
         0.0,
-        zero,
+        first,
         TOLERANCE,
         refinements=1,
     )
     return Theta, residual
 
 
-def _kinked_optimum(system: _System, t: Floats, low: Floats, high: Floats) -> tuple[Floats, float]:
+def _kinked_optimum(
+    system: _System, t: Floats, low: Floats, high: Floats, first: Floats
+) -> tuple[Floats, float]:
     """Kinked losses, Σ_k max over d_k in [low_k, high_k] of −d_k (s_k − t_k), without the kinks.
 
     A step of the proximal method of multipliers adds −(d_k − old_k)²/(2 penalty_k) to the maximum
     and a small ‖Θ − old‖² to the minimum.  That problem is smooth, with
     d = clip(old − penalty·(s − t)); at the fixed point of the steps both additions vanish.
     """
-    Theta, d = np.zeros((system.n, system.p)), np.clip(0.0, low, high)
+    Theta, d = first, np.clip(0.0, low, high)
     with np.errstate(divide="ignore"):
         unit = np.minimum(1.0 / system.lengths**2, high)
     best = (Theta, math.inf)

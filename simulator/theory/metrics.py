@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from agents.machinery.code_errors import failed, read_only
 from agents.parameters import Collaborative
 from simulator.errors import NoOptimumError, SimulatorError
 from simulator.problem.problem import DataSets, Floats, Problem
-from simulator.scenario.kinds import Metric, Problems, Task
+from simulator.scenario.kinds import Metric, Problems, Task, kind_of
 from simulator.scenario.schema import Scenario
 from simulator.scenario.tables import Ints
 from simulator.theory.objectives import OBJECTIVES, Objective, consensus_model
@@ -27,7 +27,7 @@ class View:
     """
 
     def __init__(self, scenario: Scenario, problem: Problem):
-        self.problem = problem.read_only()
+        self._scenario, self.problem = scenario, problem.read_only()
         self.objective: Objective | None = None
         self.optimum: Floats | None = None
         #: Q*, where the gap Q/Q* − 1 means something.
@@ -39,46 +39,75 @@ class View:
         test = problem.test
         #: The agent of each test point, where there are any.
         self.test_owner = None if test is None or not len(test.y) else test.owner
-        rule = scenario.algorithm.rule
-        if rule is not None and rule.objective is not None and problem.W.nnz:
-            self._find_optimum(scenario)
-        if self.optimum is not None:
-            self.optimum = read_only(self.optimum)
+        only: Any = scenario.record.only
+        known = scenario.kinds.metrics
+        asked_for = [m for m in known if only is None or kind_of(m) in only]
+        self._seeks = any(metric.needs_optimum for metric in asked_for)
+        self._find_optimum(None)
         asked = [*getattr(scenario.record, "metrics", ())]  # a key where plugins bring some
         if scenario.stop.metric is not None and scenario.stop.metric not in _kinds(asked):
             asked.append(_default(scenario.stop.known[scenario.stop.metric]))
         always = [_default(metric) for metric in scenario.kinds.metrics if metric.always]
         every = always + [metric for metric in asked if not type(metric).always]
         #: What is measured, in order.
-        self.metrics = [metric for metric in every if metric.available(self)]
+        self.metrics = [
+            metric
+            for metric in every
+            if metric.available(self) and (only is None or metric.kind in only)
+        ]
 
-    def _find_optimum(self, scenario: Scenario) -> None:
-        algorithm: Any = scenario.algorithm
+    def move(self, problem: Problem) -> None:
+        """From now on all is measured against this problem, of the moment."""
+        last, self.problem = self.optimum, problem.read_only()
+        self.objective = self.optimum = self.least = None
+        if self._seeks and self.problem.undetermined:
+            self._remark(
+                "while a connected part of the graph has no data its models are undetermined, "
+                "and gap and distance are empty"
+            )
+        self._find_optimum(last)
+
+    def _remark(self, note: str) -> None:
+        self.notes += () if note in self.notes else (note,)
+
+    def _find_optimum(self, near: Floats | None) -> None:
+        """The objective and its optimum, sought from near a known one."""
+        rule = self._scenario.algorithm.rule
+        if not self._seeks or rule is None or rule.objective is None or not self.problem.W.nnz:
+            return
+        self._seek(near)
+        if self.optimum is not None:
+            self.optimum = read_only(self.optimum)
+
+    def _seek(self, near: Floats | None) -> None:
+        scenario, algorithm = self._scenario, cast("Any", self._scenario.algorithm)
         if algorithm.rule.objective == "consensus":
             ridge = getattr(scenario.task, "ridge", 0.0)
             self.optimum = np.tile(consensus_model(self.problem, ridge), (self.problem.n, 1))
             return
         ridge = algorithm.ridge if isinstance(algorithm, Collaborative) else 0.0
         objective = OBJECTIVES[algorithm.rule.objective]
-        self._minimise(objective(self.problem, algorithm.trade_off, ridge))
+        self._minimise(objective(self.problem, algorithm.trade_off, ridge), near)
 
-    def _minimise(self, objective: Objective) -> None:
+    def _minimise(self, objective: Objective, near: Floats | None) -> None:
         self.objective = objective
+        if self.problem.undetermined:
+            return
         try:
-            self.optimum = objective.minimiser()
+            self.optimum = objective.minimiser(near)
         except NoOptimumError as error:
-            self.notes += (str(error),)
+            self._remark(str(error))
             return
         least = objective(self.optimum)
         if not math.isfinite(least):
-            self.notes += ("the objective is not finite at its optimum, so that gaps are left out",)
+            self._remark("the objective is not finite at its optimum, so that gaps are left out")
         elif least > 1e-12 * objective(self.problem.solitary):
             self.least = least
         else:
             note = "the optimum of the objective is 0, so that gaps are left out"
             if not objective.unique_at_zero:
                 note += "; there may be others, and distances are from one of them"
-            self.notes += (note,)
+            self._remark(note)
 
     def available(self) -> list[str]:
         """The kinds of what is measured, in order."""
@@ -166,7 +195,8 @@ class Gap(Metric):
 
     def measure(self, view: View, models: Floats) -> float:
         """Q(Θ)/Q* − 1."""
-        assert view.least is not None
+        if view.least is None:
+            return math.nan
         return view.value(models) / view.least - 1.0
 
 
@@ -190,7 +220,8 @@ class Followed(Metric):
     def each(self, view: View, models: Floats) -> Floats:
         """‖θ_i − r_i‖² of each agent."""
         reference = self.reference(view)
-        assert reference is not None
+        if reference is None:  # not now
+            return np.full(len(models), math.nan)
         return np.asarray(np.sum((models - reference) ** 2, axis=1))
 
 
@@ -209,6 +240,7 @@ class L2Error(Followed):
     """The mean squared distance to the true models."""
 
     kind: Literal["l2_error"] = "l2_error"
+    needs_optimum = False
     label = "mean squared error\nto the true models"
 
     def problems(self, task: Task) -> Problems:
@@ -225,7 +257,7 @@ class L2Error(Followed):
 class _OnTestPoints(Metric):
     """A mean over an agent's own test points, and then over the agents that have any."""
 
-    always, by_agent = True, True
+    always, by_agent, needs_optimum = True, True, False
 
     def problems(self, task: Task) -> Problems:
         """There must be test points, with labels or of a regression."""
@@ -296,6 +328,7 @@ class Staleness(Metric):
 
     kind: Literal["staleness"] = "staleness"
     label, always, relative, of_baselines = "mean age of copies in seconds", True, False, False
+    needs_optimum = False
 
 
 #: The metrics by kind, in the order in which they are measured.

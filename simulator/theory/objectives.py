@@ -39,8 +39,8 @@ class Objective:
         """Q(Θ)."""
         raise NotImplementedError
 
-    def minimiser(self) -> Floats:
-        """Θ* (n, p); NoOptimumError where there is none."""
+    def minimiser(self, near: Floats | None = None) -> Floats:
+        """Θ* (n, p), sought from ``near`` on; NoOptimumError where there is none."""
         raise NotImplementedError
 
     def smoothness(self, Theta: Floats) -> float:
@@ -79,10 +79,10 @@ class Propagation(Objective):
         attachment = float((problem.D * problem.confidence) @ distances)
         return 0.5 * (smoothness + self.mu * attachment)
 
-    def minimiser(self) -> Floats:
+    def minimiser(self, near: Floats | None = None) -> Floats:
         """Proposition 1."""
         problem = self.problem
-        return mp_optimum(problem.W, problem.confidence, problem.solitary, self.mu)
+        return mp_optimum(problem.W, problem.confidence, problem.solitary, self.mu, near)
 
 
 class Collaboration(Objective):
@@ -101,9 +101,9 @@ class Collaboration(Objective):
         losses += self.ridge * float(problem.D @ np.einsum("ip,ip->i", Theta, Theta))
         return self.smoothness(Theta) + self.mu * losses
 
-    def minimiser(self) -> Floats:
+    def minimiser(self, near: Floats | None = None) -> Floats:
         """By the central solver."""
-        return cl_optimum(self.problem, self.mu, self.ridge)
+        return cl_optimum(self.problem, self.mu, self.ridge, near)
 
 
 #: The objectives that rules name.
@@ -111,7 +111,9 @@ OBJECTIVES: dict[str, type[Objective]] = {"mp": Propagation, "cl": Collaboration
 
 
 @remembered
-def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) -> Floats:
+def mp_optimum(
+    W: csr_array, confidence: Floats, solitary: Floats, mu: float, near: Floats | None = None
+) -> Floats:
     """The minimiser (n, p) of Q_MP, Proposition 1's closed form.
 
     Multiplied by D/α it reads (D − W + μ D C) Θ = μ D C Θ^sol, and in Φ = D^½ Θ
@@ -135,12 +137,16 @@ def mp_optimum(W: csr_array, confidence: Floats, solitary: Floats, mu: float) ->
         with _solvable():
             Phi = cho_solve(cho_factor(matrix.toarray(), overwrite_a=True), right)
     else:
-        Phi = np.column_stack([_conjugate_gradients(csr_array(matrix), r) for r in right.T])
+        first = np.zeros_like(right) if near is None else root[:, None] * near[linked]
+        rows = zip(right.T, first.T, strict=True)
+        Phi = np.column_stack([_conjugate_gradients(csr_array(matrix), *row) for row in rows])
     Theta[linked] = Phi / root[:, None]
     return Theta
 
 
-def cl_optimum(problem: Problem, mu: float, ridge: float = 0.0) -> Floats:
+def cl_optimum(
+    problem: Problem, mu: float, ridge: float = 0.0, near: Floats | None = None
+) -> Floats:
     """The minimiser (n, p) of Q_CL, or one of them where there are several.
 
     Agents without neighbours do not occur in Q_CL, as D_ii = 0; they keep their solitary models.
@@ -163,6 +169,7 @@ def cl_optimum(problem: Problem, mu: float, ridge: float = 0.0) -> Floats:
             number[owner[used]],
             mu * problem.D[owner[used]],
             definite=ridge > 0.0,
+            near=None if near is None else near[linked],
         )
     return Theta
 
@@ -200,8 +207,8 @@ def consensus_model(problem: Problem, ridge: float) -> Floats:
         )[0]
 
 
-def _conjugate_gradients(matrix: csr_array, right: Floats) -> Floats:
-    solution, failed = cg(matrix, right, rtol=1e-12, atol=0.0, maxiter=100_000)
+def _conjugate_gradients(matrix: csr_array, right: Floats, first: Floats) -> Floats:
+    solution, failed = cg(matrix, right, x0=first, rtol=1e-12, atol=0.0, maxiter=100_000)
     if failed:
         raise SimulatorError("conjugate gradients did not reach the optimum of Q_MP to 1e-12")
     return np.asarray(solution)

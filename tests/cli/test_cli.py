@@ -215,6 +215,15 @@ def test_interruption_leaves_nothing_behind(tiny, sent, code):
     assert entries(tiny / "results") == set()
 
 
+@pytest.mark.parametrize(("sent", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
+def test_a_signal_in_code_that_is_made_of_text(tiny, sent, code):
+    """As dataclasses are: of a bare KeyboardInterrupt Python dies of SIGINT, whatever came."""
+    text = f"import signal; signal.raise_signal(signal.{sent})"
+    (tiny / "plugin.py").write_text(f"exec({text!r})\n")
+    done = simulator("run", "tiny.yaml", "--plugin", "plugin.py", cwd=tiny)
+    assert done.returncode == code, done.stderr
+
+
 @pytest.mark.parametrize("kind", [ValueError, ScenarioError, OSError])
 def test_a_signal_that_a_library_turns_into_its_own_error_is_still_one(here, monkeypatch, kind):
     def converting(**_):

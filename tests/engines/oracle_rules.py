@@ -59,8 +59,8 @@ class Copies:
         self.problem, self.algorithm, self.rng = problem, algorithm, streams.rule
         self.W, self.penalty = problem.W.toarray(), penalty
         self.N = [[int(j) for j in np.flatnonzero(row)] for row in self.W]
-        first, self.fresh = first_models(problem, algorithm, streams.data)
-        self.Theta = dict(first)
+        first, fresh = first_models(problem, algorithm, streams.data)
+        self.Theta, self.fresh = dict(first), dict(fresh)
 
     def tell(self, i, j):
         return self.Theta[i, i]
@@ -302,7 +302,8 @@ class Collaboration(oracles.ADMM):
 
     def __init__(self, problem, algorithm, streams, penalty=0.0):
         super().__init__(problem, algorithm.trade_off, algorithm.rho, ridge=algorithm.ridge)
-        self.first, self.fresh = first_models(problem, algorithm, streams.data)
+        self.first, fresh = first_models(problem, algorithm, streams.data)
+        self.fresh = dict(fresh)
         self.steps = getattr(algorithm.primal, "gradient_steps", 0)
         for i in range(problem.n):
             self._begin(i, self.first)

@@ -19,10 +19,10 @@ import numpy as np
 
 from tests.engines.oracle_devices import Devices, draw
 
-#: The order within an instant: agents are switched; then is sent again what that, or the end of a
-#: partition, lets pass; then comes all else, in the order of scheduling.  Where rounds wait for
-#: neighbours only, deadlines come after that, by agent, and then timers.
-SWITCHES, REPEATS, REST, DEADLINES, TIMERS = range(5)
+#: The order within an instant: agents are switched; points arrive; then is sent again what that, or
+#: the end of a partition, lets pass; then comes all else, in the order of scheduling.  Where rounds
+#: wait for neighbours only, deadlines come after that, by agent, and then timers.
+SWITCHES, POINTS, REPEATS, REST, DEADLINES, TIMERS = range(6)
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Simulation:
 
     def __init__(self, scenario, problem, streams, rule):
         self.scenario, self.network, self.streams = scenario, scenario.network, streams
-        self.rule, self.n, self.p = rule, problem.n, problem.p
+        self.problem, self.rule, self.n, self.p = problem, rule, problem.n, problem.p
         self.W = problem.W.toarray()
         self.N = [[int(j) for j in np.flatnonzero(row)] for row in self.W]
         self.links = [(i, j) for i in range(self.n) for j in self.N[i]]
@@ -249,6 +249,17 @@ class Simulation:
                 self.note("switch", i, what="off")
         for i in range(self.n):
             self.at(self.devices.first_switch[i], self.switch, i, rank=SWITCHES)
+        for time, i in self.problem.arrivals:
+            self.at(time, self.point, i, rank=POINTS)
+
+    def point(self, i):
+        """A point arrives, and is fitted at once; no message follows."""
+        self.problem.arrive(i)
+        self.note("point", i)
+        if self.problem.refits:  # what is forgotten comes back as it is now
+            self.rule.fresh |= {(i, j): self.problem.solitary[i] for j in (i, *self.N[i])}
+        if not self.N[i]:
+            self.rule.Theta[i, i] = self.problem.solitary[i]
 
     def switch(self, i):
         """Agent i goes on or off."""

@@ -34,7 +34,7 @@ from simulator.runs.result import COUNTS
 from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import LINEAR, MEANS, build, problem_of
-from tests.engines import oracle_rules, oracle_simulation
+from tests.engines import oracle_changes, oracle_rules, oracle_simulation
 
 EXACT = ["time", *COUNTS]
 BURSTY = {"kind": "gilbert_elliott", "mean_good": 2.0, "mean_bad": 1.0, "drop_good": 0.05}
@@ -158,7 +158,7 @@ def plugins():
 def simulate(scenario):
     """The run as tests/engines/oracle_simulation.py has it."""
     streams = Streams(scenario.seed)
-    problem = build_problem(scenario, streams)
+    problem = oracle_changes.Changing(scenario, build_problem(scenario, streams), streams)
     rule = oracle_rules.rule_of(scenario, problem, streams)
     return oracle_simulation.simulate(scenario, problem, streams, rule)
 
@@ -416,6 +416,20 @@ def test_gradient_steps_from_the_kinks(loss, start):
     assert_as_simulated(scenario_of("admm", base=LINEAR, **changes))
 
 
+@pytest.mark.parametrize("forget", [False, True], ids=["keeps", "forgets"])
+@pytest.mark.parametrize(("kind", "mode"), [pair for pair in PAIRS if "wandering" not in pair[0]])
+def test_points_arrive(kind, mode, forget):
+    """While agents come and go, compute, and wait for what was lost; gaps make ties."""
+    changes = {"compute": {"time": 0.25}, "network": REGULAR, "clock": {"rate": 4.0}, "seed": 9}
+    changes |= {"availability": {**CHURN, "forget": forget}, "stop": {"time": 8.0}}
+    changes |= {"task__samples": {"kind": "uniform", "low": 0, "high": 9}}
+    for base, gaps in ((MEANS, 0.5), (LINEAR, {"kind": "exponential", "mean": 0.5})):
+        loss = {"task__loss": "logistic"} if base is LINEAR else {}
+        stream = {"gaps": gaps, "first": 1 if base is LINEAR else 0}
+        scenario = scenario_of(kind, mode, base, stream=stream, **loss, **changes)
+        assert assert_as_simulated(scenario).count["point"] > 10
+
+
 def test_a_hello_has_the_size_of_one_model():
     """Nobody has ticked yet: 5·4 hellos of 3 numbers, whatever a message of admm holds later."""
     network = {"header": 7, "latency": 0.1}
@@ -518,11 +532,16 @@ def scenario_from(number, folder):
     if mode == "async" or "deadline" in rounds or not (drop or cut or life):
         timers.append("never")
 
+    stream = None
+    if "privacy" not in keys and "wandering" not in kind:
+        gaps = law(choose, STAYS[:3])
+        stream = choose([None, {"gaps": gaps, "first": choose([0, 1, 5])}])
     graph, task, base = {}, {"agents": agents}, MEANS
     if choose([True, False]):
         base = LINEAR
         task |= {"samples": {"kind": "uniform", "low": 1, "high": 2}, "dimension": 2}
         task |= {"loss": choose(["quadratic", "logistic"])}
+        stream = stream and stream | {"first": 1}
     elif choose([False, False, True]):  # some have no neighbours
         graph = {"sigma": 0.1, "min_weight": 0.2, "allow_disconnected": True}
     return build(
@@ -548,6 +567,7 @@ def scenario_from(number, folder):
             "peers": choose(peers),
         },
         availability=life,
+        stream=stream,
         stop={"time": choose([6.0, 12.0]), "communications": chance.randrange(50, 400)},
         record={"every": 0.75},
     )

@@ -12,7 +12,7 @@ from simulator.engines.reference.network import Arrival
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
 from simulator.runs.plugins import load_plugins
-from simulator.runs.run import start_engine
+from simulator.runs.simulation import start_engine
 from simulator.seeds import Streams
 from tests.conftest import ROOT
 

@@ -24,6 +24,7 @@ from simulator.sweeps.comparison import (
     DEFAULT_VARY,
     comparison_request,
     pairs_table,
+    result_text,
     speedup_table,
 )
 from simulator.sweeps.frontier import paired_interval
@@ -461,6 +462,22 @@ def test_curves_have_samples_enough_before_the_target(tiny: Path):
         assert 100 <= len(trace) - 1 <= 201
         gaps = np.diff(trace["time"])[:-1]  # the end comes when it comes
         np.testing.assert_allclose(gaps, gaps[0], rtol=1e-9)
+
+
+def test_runs_of_a_grid_have_samples_enough_for_equal_budgets(tiny: Path):
+    """Between samples the last value holds, whatever the base says for single runs."""
+    tiny.write_text(tiny.read_text() + "record: {every_communications: 5000}\n")
+    asked = requested(tiny, [("network.drop", [0, 0.2])])
+    for curves, samples in ((True, 100), (False, None)):
+        plan = make_plan(comparison_request(asked, curves=curves))
+        assert {each.scenario.record.samples for each in plan.runs} == {samples}
+
+
+def test_where_no_pair_reached_the_target_there_are_no_ratios(tiny: Path):
+    late = [(NAN, 9.0), (NAN, 9.0)]
+    plan = make_plan(Request(tiny, seeds=2, vary=DEFAULT_VARY))
+    table = speedup_table(pairs_table(plan, outcomes(late, late), DEFAULT_VARY), [])
+    assert result_text(table.iloc[0]) == "no pair of async and sync reached the target"
 
 
 @pytest.mark.parametrize("mode", ["async", "sync"])

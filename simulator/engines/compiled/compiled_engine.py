@@ -13,7 +13,17 @@ from agents.machinery.code_cache import is_ours
 from agents.machinery.compiling import address_of, as_array
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
-from simulator.engines.compiled import foresight, gossip, network, outcomes, pool, queue, rounds
+from simulator.engines.changes import CHANGE, Arrivals
+from simulator.engines.compiled import (
+    changing,
+    foresight,
+    gossip,
+    network,
+    outcomes,
+    pool,
+    queue,
+    rounds,
+)
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.network import LINK, UPLINK
 from simulator.engines.compiled.on_off import ON_OFF, make_on_off
@@ -128,6 +138,9 @@ class CompiledEngine:
             self._keep("inbox", np.full(places, NOBODY), np.int64, (places,))
         self._resize_queue(3 * n + 2 * most_links + (edges if self._synchronous else n // 4) + 64)
         self._bring_to_life()
+        run["next_change"] = math.inf
+        if setup.arrivals is not None:
+            self._let_arrive(setup.arrivals)
         #: When the copy at each directed edge was sent; copies of the start count as of time 0.
         self.sent_at: Floats = self.arrays["edges"]["sent_at"]
         #: True from the event that ends the run on.
@@ -177,6 +190,26 @@ class CompiledEngine:
             edges = len(setup.neighbour)
             self._keep("held", np.zeros(edges, np.uint8), np.uint8, (edges,))
         self._schedule(np.concatenate(first))
+
+    def _let_arrive(self, arrivals: Arrivals) -> None:
+        """Points that arrive."""
+        run, rule, count = self.run, self.rule, len(arrivals.times)
+        n, p = rule.models.shape
+        run["change"] = address_of(changing.changed)
+        changes = np.zeros(count, CHANGE)
+        changes["time"], changes["index"] = arrivals.times, arrivals.agents
+        self._keep("changes", changes, CHANGE, (count,))
+        run["change_count"] = run["arrivals"] = count
+        run["next_change"] = arrivals.times[0] if count else math.inf
+        run["most_points"], run["by_data"] = arrivals.most, arrivals.by_data
+        assert rule.counts is not None
+        self._keep("counts", rule.counts, np.int64, (n,))
+        self._keep("fits", arrivals.solitary, float, (count, p))
+        self._keep("c", rule.arrays["c"], float, (n,))
+        self._keep("solitary", rule.arrays["solitary"], float, (n, p))
+        if rule.loss is not None and rule.loss.data.smooth:
+            self._keep("curvatures", arrivals.curvatures(self.setup.problem), float, (count,))
+            self._keep("curvature", rule.loss.data.curvature, float, (n,))
 
     def _schedule(self, first: Floats) -> None:
         """The first switches and the ends of partitions, (time, item) each, in the queue."""

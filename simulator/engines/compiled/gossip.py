@@ -11,6 +11,7 @@ import numpy as np
 from agents.machinery.compiling import FAILED, FINE, bound_for, entry, floats, kernel
 from agents.machinery.intrinsics import array_at, invoke
 from agents.protocol import Protocol, hello
+from simulator.engines.compiled.changing import change_is_next
 from simulator.engines.compiled.draws import CLOCK, PEERS, draw
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, dispatch, note_arrived, send_number
@@ -81,6 +82,9 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             _drain(run)
         elif run.started < run.n:
             _start(run)
+        elif change_is_next(run, until):
+            if invoke(run.change, run.here, 0, 0, 0, 0) == FAILED:
+                raise IndexError("while something changed")
         elif next_time(run) > until:
             run.now = until
             return TIME_IS_UP

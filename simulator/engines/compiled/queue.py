@@ -33,7 +33,6 @@ KINDS = 8
 #: their order begin here.
 SWITCHES, REPEATS, DEADLINES, TIMERS = -(2**62), -(2**61), 2**61, 2**62
 ENTRY = np.dtype([("time", np.float64), ("order", np.int64), ("item", np.int64)], align=True)
-ENTRY_BYTES = ENTRY.itemsize
 #: Events that a slice should hold, and a chunk can hold; the least number of slices.
 SLICE, CHUNK, FEWEST = 24, 8, 256
 CHAIN = np.dtype([("chunk", np.int32), ("used", np.int32)], align=True)

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from agents.machinery.code_cache import is_ours
-from agents.machinery.compiling import bound_for, entry, kernel
+from agents.machinery.compiling import FAILED, bound_for, entry, kernel
+from agents.machinery.intrinsics import invoke
 from agents.protocol import Protocol, Rounds
+from simulator.engines.compiled.changing import change_is_next
 from simulator.engines.compiled.event_notes import note
 from simulator.engines.compiled.exchange import arrival, note_at_receiver, transmit
 from simulator.engines.compiled.on_off import is_off, on_off_of, parted
@@ -96,6 +98,9 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
             return lack
         if run.resending != NOBODY:
             _resend_next(run)
+        elif change_is_next(run, until):
+            if invoke(run.change, run.here, 0, 0, 0, 0) == FAILED:
+                raise IndexError("while something changed")
         elif run.size == 0 and until == math.inf:
             return NOTHING_LEFT
         elif run.size == 0 or next_time(run) > until:

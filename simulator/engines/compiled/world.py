@@ -71,6 +71,24 @@ FIELDS: Fields = [
     #: The address of this record, for functions behind pointers.
     ("here", ADDRESS),
     ("edge_count", np.int64),
+    #: What changes (``changing``): the function, all changes, the next one and its time.
+    ("change", ADDRESS),
+    ("changes", ADDRESS),
+    ("change_count", np.int64),
+    ("change_place", np.int64),
+    ("next_change", np.float64),
+    #: Points: how many each agent has, how many have arrived and ever will, and the largest number
+    #: of any agent's; solitary models and curvatures after each arrival, and as they are.
+    ("counts", ADDRESS),
+    ("arrived", np.int64),
+    ("arrivals", np.int64),
+    ("most_points", np.float64),
+    ("by_data", np.bool_),
+    ("fits", ADDRESS),
+    ("curvatures", ADDRESS),
+    ("curvature", ADDRESS),
+    ("c", ADDRESS),
+    ("solitary", ADDRESS),
     ("agents", ADDRESS),
     ("edges", ADDRESS),
     #: Cumulative weights over each agent's links, where peers are weighted.

@@ -14,6 +14,7 @@ from agents.messages import Message, Sheets, World
 from agents.processes import GossipAgent, LooseRoundAgent, RoundAgent
 from agents.running import RunningRule
 from simulator.engines.event_rows import NONE, ROUND, SKIP, STALE, Sink
+from simulator.engines.reference.changing import Changing
 from simulator.engines.reference.journal import Journal, ignore
 from simulator.engines.reference.network import Links
 from simulator.engines.reference.others import checked
@@ -98,6 +99,8 @@ class SimpyEngine:
             (self.agents[j].receive, back)
             for j, back in zip(setup.neighbour.tolist(), setup.back.tolist(), strict=True)
         ]
+        if setup.arrivals is not None:
+            self._changing = Changing(self, setup.arrivals)
         if self.synchronous:
             self._begin_rounds()
 
@@ -185,6 +188,12 @@ class SimpyEngine:
             array[slice(edges.start, edges.stop) if of_links else agent] = 0
         self.sent_at[edges.start : edges.stop] = self.env.now
         self.steps.changed(agent)
+
+    def settle(self, agent: int) -> None:
+        """An agent without neighbours takes its solitary model, which is an update."""
+        if not self.setup.links_of(agent):
+            self.models[agent] = self.rule.arrays["solitary"][agent]
+            self.steps.changed(agent)
 
     def _open_barrier(self) -> None:
         if self.switches.on and self.switches.forget:

@@ -12,10 +12,12 @@ from typing import Any
 import simpy
 from simpy.events import NORMAL, EventPriority
 
-#: Among the events of one instant: halts come first, then agents are switched on and off, then is
-#: sent again what that lets pass; where rounds wait for neighbours only, deadlines come after all
-#: else, and then timers; samples come last.
-FIRST, SWITCHES, REPEATS, DEADLINES, TIMERS, LAST = map(EventPriority, (-3, -2, -1, 2, 3, 4))
+#: Among the events of one instant: halts come first, then agents are switched on and off, then
+#: data change, then is sent again what that lets pass; where rounds wait for neighbours only,
+#: deadlines come after all else, and then timers; samples come last.
+FIRST, SWITCHES, CHANGES, REPEATS, DEADLINES, TIMERS, LAST = map(
+    EventPriority, (-4, -3, -2, -1, 2, 3, 4)
+)
 
 
 class Timeline(simpy.Environment):

@@ -72,8 +72,17 @@ class Files(Task):
         files = (self.train, self.test, self.agents, self.vectors, self.targets)
         return sum(10.0 * file.stat().st_size for file in files if file is not None)
 
+    @property
+    def has_columns(self) -> bool:
+        """Yes."""
+        return True
+
     def build(self, rng: Any) -> Material:
         """CSV files whose first line names the columns."""
+        return self.with_times(None)
+
+    def with_times(self, time: str | None) -> Material:
+        """The same, with a column of the training file that says when each point arrives."""
         tables = [read_table(file, self.agent) for file in (self.train, self.test) if file]
         about = None
         if self.agents is not None and has_columns(self.agents, self.agent):
@@ -81,8 +90,17 @@ class Files(Task):
             names = only_once(about)
         else:
             names = names_in(tables) if self.agents is None else listed(self.agents)
-        features = self._columns(tables[0])
-        sets = [data_sets(each, names, features, self.target, self.intercept) for each in tables]
+        features = self._columns(tables[0], time)
+        train, arrivals = tables[0], None
+        if time is not None:
+            if time not in train.cells.columns:
+                what = f"{train.path} has no column {time!r}"
+                what = f"{what}; the columns are {listing(list(train.cells.columns))}"
+                raise ScenarioError(f"stream.column: {what}")
+            arrivals = train.numbers(time)
+        common = names, features, self.target, self.intercept
+        sets = [data_sets(train, *common, arrivals)]
+        sets += [data_sets(test, *common) for test in tables[1:]]
         if self.loss.labels:
             if not features and not self.intercept:
                 raise ScenarioError(
@@ -99,11 +117,15 @@ class Files(Task):
             keys = [*features, *([INTERCEPT] if self.intercept else [])]
             targets = one_row_an_agent(read_table(self.targets, self.agent), names, keys)
         test = sets[1] if len(sets) > 1 else None
-        return Material(names, sets[0], test, targets, vectors, about)
+        if arrivals is not None:
+            arrivals = arrivals[np.lexsort((arrivals, train.agents(names)))]
+        return Material(names, sets[0], test, targets, vectors, about, arrivals)
 
-    def _columns(self, train: Table) -> list[str]:
+    def _columns(self, train: Table, time: str | None) -> list[str]:
         """The features."""
-        reserved = (self.agent, self.target)
+        reserved = (self.agent, self.target, time)
+        if time in (self.agent, self.target):
+            raise ScenarioError(f"stream.column: {time!r} is the agent's or the target's column")
         if self.agent == self.target:
             raise ScenarioError(f"task.agent and task.target are the same column {self.agent!r}")
         columns = self.features
@@ -115,6 +137,7 @@ class Files(Task):
         for column in columns:
             if column in reserved:
                 what = "is the agent's or the target's column"
+                what = "is the column of times" if column == time else what
                 raise ScenarioError(f"task.features: {column!r} {what}")
             if columns.count(column) > 1:
                 raise ScenarioError(f"task.features: {column!r} is there twice")
@@ -123,9 +146,14 @@ class Files(Task):
 
 # --- what its files hold --------------------------------------------------------------------------
 def data_sets(
-    table: Table, names: Sequence[str], features: list[str], target: str, intercept: bool
+    table: Table,
+    names: Sequence[str],
+    features: list[str],
+    target: str,
+    intercept: bool,
+    times: Floats | None = None,
 ) -> DataSets:
-    """The rows grouped by agent, in the order of the file; no features: a mean.
+    """The rows grouped by agent, in the order of times, then of the file; no features: a mean.
 
     With an intercept every point has one feature more, 1.
     """
@@ -133,7 +161,7 @@ def data_sets(
     for column in features:
         table.require(column, "features")
     agents = table.agents(names)
-    order = np.argsort(agents, kind="stable")
+    order = np.argsort(agents, kind="stable") if times is None else np.lexsort((times, agents))
     columns = [table.numbers(column) for column in features]
     columns += [np.ones(len(order))] if intercept else []
     X = np.column_stack(columns)[order] if columns else None
