@@ -68,11 +68,11 @@ def ceiling(setup: Setup):
         "links": links,
         "draws": blocks.blocks,
         "cursors": blocks.cursors,
-        "entries": np.empty(100 * n + 1000, queue.ENTRY),
     }
     for name, array in arrays.items():
         attach(run, name, array, array.dtype, array.shape)
-    run["capacity"], run["block"] = len(arrays["entries"]), blocks.blocks.shape[1]
+    arrays |= queue.resize(run, 100 * n + 1000, {})
+    run["block"] = blocks.blocks.shape[1]
     run["reserve"] = 8
 
     def advance(until: float) -> int:

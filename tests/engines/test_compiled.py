@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
 import inspect
+import math
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.machinery.code_cache import source_of
@@ -18,7 +20,7 @@ from agents.rules.model_propagation import ModelPropagation
 from simulator.conformance.run_checks import ROUNDING, difference, tables_of
 from simulator.engines.compiled import pool, queue, record
 from simulator.engines.compiled.compiled_engine import CompiledEngine
-from simulator.engines.compiled.queue import ENTRY, FIELDS, KINDS
+from simulator.engines.compiled.queue import FIELDS, KINDS
 from simulator.errors import DivergenceError
 from simulator.runs.result import Result
 from simulator.runs.run import run
@@ -164,29 +166,42 @@ def test_divergence_is_reported_alike():
 
 
 # --- the parts -----------------------------------------------------------------------------------
-push = entry(lambda run, time, kind, index: queue.push(run, time, kind, index))
+push = entry(lambda run, time, order, kind, index: queue.push_ranked(run, time, order, kind, index))
 pop = entry(lambda run: queue.pop(run))
 take = entry(lambda run: pool.take(run))
 give_back = entry(lambda run, slot: pool.give_back(run, slot))
 
 
-@given(st.lists(st.one_of(st.none(), st.integers(0, 5)), max_size=200))
-def test_the_queue_is_ordered_by_time_then_by_scheduling(operations):
-    """None takes the next event out, a number schedules one at that time."""
+@given(
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0.3, 0.5, 0.6]),
+    st.sampled_from([(1.0,), (0.0, 1.0), (0.0, 1e-9, 1.0, 1e6), (1.0, math.inf)]),
+)
+@settings(max_examples=40)
+def test_the_queue_is_ordered_by_time_then_by_order(seed, share, scales):
+    """Against a heap: near and far, at one instant, early, for ever, and as the queue grows."""
+    rng = np.random.default_rng(seed)
     state = np.zeros(1, np.dtype([*FIELDS, ("now", float)], align=True))
-    entries = np.empty(len(operations) + 1, ENTRY)
-    record.attach(state, "entries", entries, ENTRY, entries.shape)
-    state["capacity"] = len(entries)
-    model = []
-    for number, time in enumerate(operations):
-        if time is not None:
-            push(state[0], float(time), number % KINDS, number)
-            model.append((time, number))
+    arrays = queue.resize(state, 100, {})
+    model, now = [], 0.0
+    for number in range(2_000):
+        if number < 50 or rng.random() < share:
+            if state["size"][0] == len(arrays["entries"]):
+                arrays = queue.resize(state, 2 * len(arrays["entries"]), arrays)
+            scale = rng.choice(scales)
+            time = now + (scale * rng.exponential() if 0 < scale < math.inf else scale)
+            order = number + (queue.SWITCHES if rng.random() < 0.1 else 0)
+            push(state[0], time, order, number % KINDS, number)
+            heapq.heappush(model, (time, order, number))
         elif model:
-            time, number = min(model)
-            model.remove((time, number))
-            assert pop(state[0]) == number * KINDS + number % KINDS
-            assert state["now"][0] == time
+            now, _, expected = heapq.heappop(model)
+            assert pop(state[0]) == expected * KINDS + expected % KINDS
+            assert state["now"][0] == now
+            if math.isinf(now):
+                break
+        assert state["size"][0] == len(model)
+        flying = sum(number % KINDS == queue.ARRIVAL for _, _, number in model[:100])
+        assert state["in_flight"][0] == flying or len(model) > 100
 
 
 def test_the_pool_hands_out_each_slot_once_and_grows():

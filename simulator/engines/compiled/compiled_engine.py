@@ -14,14 +14,22 @@ from agents.machinery.compiling import address_of, as_array
 from agents.running import FUNCTIONS, RunningRule
 from simulator.engines import event_rows
 from simulator.engines.changes import CHANGE, Arrivals
-from simulator.engines.compiled import changing, foresight, gossip, network, outcomes, pool, rounds
+from simulator.engines.compiled import (
+    changing,
+    foresight,
+    gossip,
+    network,
+    outcomes,
+    pool,
+    queue,
+    rounds,
+)
 from simulator.engines.compiled.draws import STREAMS, Draws
 from simulator.engines.compiled.network import LINK, UPLINK
 from simulator.engines.compiled.on_off import ON_OFF, make_on_off
 from simulator.engines.compiled.others import failure
 from simulator.engines.compiled.pool import SLOT, TICKET
 from simulator.engines.compiled.queue import (
-    ARRIVAL,
     ENTRY,
     KINDS,
     REPEAT,
@@ -215,7 +223,8 @@ class CompiledEngine:
         entries = entries[np.lexsort((entries["order"], entries["time"]))]  # sorted: a heap
         self._resize_queue(len(self.arrays["entries"]) + len(entries))
         self.arrays["entries"][: len(entries)] = entries
-        self.run["size"], self.run["scheduled"] = len(entries), len(first)
+        self.run["size"] = self.run["soon_count"] = len(entries)
+        self.run["scheduled"] = len(first)
 
     def _keep_fresh(self) -> None:
         """What agents that forget have again."""
@@ -305,12 +314,7 @@ class CompiledEngine:
 
     def _resize_queue(self, capacity: int) -> None:
         """Room for so many events."""
-        size = self._count("size")
-        entries = np.empty(capacity, ENTRY)
-        if size:
-            entries[:size] = self.arrays["entries"][:size]
-        self.run["capacity"] = capacity
-        self._keep("entries", entries, ENTRY, (capacity,))
+        self.arrays |= queue.resize(self.run, capacity, self.arrays)
 
     # --- what the recorder sees -----------------------------------------------------------------
     @property
@@ -354,8 +358,7 @@ class CompiledEngine:
 
     def _in_flight(self) -> int:
         """Messages on their way: counted in the queue, not concluded from the other counts."""
-        items = self.arrays["entries"]["item"][: self._count("size")]
-        return int(np.count_nonzero(items % KINDS == ARRIVAL))
+        return self._count("in_flight")
 
     # --- time -----------------------------------------------------------------------------------
     def advance(self, time: float | None, communications: int | None) -> None:

@@ -49,7 +49,7 @@ def foreseen(here: int, _i: int, _k: int, _a: int, _b: int) -> int:
 def foresee(run: Any) -> None:
     """Ask for all that the next event touches, and for the beginnings of the few after it."""
     entries = view(run.entries, run.capacity, ENTRY)
-    for place in range(1, min(NEXT, run.size)):
+    for place in range(1, min(NEXT, run.soon_count)):
         kind, index = entries[place].item % KINDS, entries[place].item // KINDS
         if kind == ARRIVAL:
             ask(run.slots + index * SLOT_BYTES, SLOT_BYTES)
