@@ -150,7 +150,7 @@ def advance(runs: Any, until: float, enough: float, breath: int) -> int:
 def _foresee(run: Any) -> None:
     """Ask for what the next events touch (``foresight``): behind a barrier it lies side by side."""
     entries = view(run.entries, run.capacity, ENTRY)
-    for place in range(1, min(5, run.size)):
+    for place in range(1, min(5, run.soon_count)):
         kind, index = entries[place].item % KINDS, entries[place].item // KINDS
         if kind == ARRIVAL:
             if not (run.loose or run.recording):
