@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 from simulator import load_scenario
-from simulator.engines.compiled.queue import ARRIVAL, KINDS
 from simulator.engines.reference.network import Arrival
 from simulator.engines.setup import prepare
 from simulator.problem.build import build_problem
@@ -48,8 +47,11 @@ def under_way(engine):
         waiting = [event for *_, event in engine.env._queue if isinstance(event, Arrival)]
         rows = [event.value.sheet.array((2,)) for event in waiting]
     else:
-        items = engine.arrays["entries"]["item"][: engine.run["size"][0]]
-        rows = engine.arrays["payloads"][items[items % KINDS == ARRIVAL] // KINDS, 0]
+        slots, slot = engine.arrays["slots"], int(engine.run["first_free"][0])
+        taken = np.ones(len(slots), bool)
+        while slot >= 0:  # whoever has a slot is on its way, since nobody is ever busy
+            taken[slot], slot = False, int(slots["next"][slot])
+        rows = engine.arrays["payloads"][taken, 0]
     assert len(rows) == engine.counters()["in_flight"]
     return np.sum(rows, axis=0) if len(rows) else np.zeros(2)
 
