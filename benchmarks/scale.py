@@ -56,8 +56,9 @@ def measure(n: int) -> dict[str, float]:
     # The moons' models are numbers; ten of them make a vector.
     models = problem.solitary + np.zeros(DIMENSION)
     problem = dataclasses.replace(problem, solitary=models, targets=models)
-    engine = start_engine(prepare(scenario, problem, streams, RULES["mp"]), None)
-    set_up = time.perf_counter() - started
+    setup = prepare(scenario, problem, streams, RULES["mp"])
+    engine = start_engine(setup, None)
+    seconds_to_set_up = time.perf_counter() - started
     engine.advance(0.25 * seconds, None)  # compile, and let the first messages arrive
     delivered, started = engine.counters()["delivered"], time.perf_counter()
     engine.advance(None, None)
@@ -66,12 +67,12 @@ def measure(n: int) -> dict[str, float]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     metrics = View(scenario, problem)
     started = time.perf_counter()
-    sample(engine, metrics)
+    sample(engine, metrics, setup)
     edges = problem.W.nnz
     return {
         "agents": n,
         "edges": edges,
-        "set_up": set_up,
+        "set_up": seconds_to_set_up,
         "delivery": running / delivered,
         "peak": peak,
         "state": 8 * DIMENSION * (n + edges),
